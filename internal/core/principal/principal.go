@@ -1,11 +1,19 @@
+// Package principal identifies the caller of a request: a Principal is put into the
+// context by the endpoint that authenticates. It also has the scopes, and the type of a
+// route with the scope it needs.
 package principal
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // Principal is the authenticated caller. Endpoints put it into the context, and all
@@ -220,4 +228,261 @@ func Matches(pattern, name string) bool {
 		}
 		name = after
 	}
+}
+
+// LoginOwner returns the ID under which its logins at upstreams, connections of its own and
+// personal values are stored. A person's keys and clients use those of the person. The
+// people for whom one key chats are not that key, and each has its own.
+func (p Principal) LoginOwner() string {
+	id := p.ID
+	if p.IsGuest() { // guests use the owner's logins
+		id = LocalID
+	}
+	if p.Person == "" || id == LocalID || strings.HasPrefix(id, PersonPrefix) {
+		return id
+	}
+	return id + chatsFor + p.Person
+}
+
+const chatsFor = " for "
+
+// SplitLoginOwner returns the parts of what LoginOwner returns: the ID, and the person for whom
+// it chats as in Principal.Person, which may be empty.
+func SplitLoginOwner(owner string) (id, person string) {
+	id, person, _ = strings.Cut(owner, chatsFor)
+	return id, person
+}
+
+// LacksLogin says why the owner of logins cannot log in anywhere with an account of their own,
+// and what is possible; both are empty if it can. Only people who sign in and the owner of a
+// server without keys open pages of this server as themselves.
+func LacksLogin(owner string) (why, hint string) {
+	const shared = "or an administrator gives the upstream one login for all"
+	id, person := SplitLoginOwner(owner)
+	switch {
+	case id == LocalID || strings.HasPrefix(id, PersonPrefix):
+		return "", ""
+	case person == "":
+		return id + " is not a person", "use a key or token of a person who is signed in (luanette login, POST /api/v1/me/keys), " + shared
+	}
+	_, user, _ := strings.Cut(person, "/")
+	if plain, err := url.PathUnescape(user); err == nil {
+		user = plain
+	}
+	return user + " is known only by " + id + ", and cannot log in here",
+		"the application behind " + id + " lets " + user + " sign in here and sends that person's token (docs/people.md#people-of-a-chat-application), " + shared
+}
+
+// Owner says whose something is: the ID, person and organisation of the principal that
+// made it. The zero Owner is the program itself.
+type Owner struct {
+	ID     string `json:"id,omitempty"`
+	Person string `json:"person,omitempty"` // see Principal.Person
+	Org    string `json:"org,omitempty"`
+}
+
+// Owner returns whose things are that p makes.
+func (p Principal) Owner() Owner { return Owner{ID: p.ID, Person: p.Person, Org: p.ActingOrg()} }
+
+// OwnerOf is Of(ctx).Owner(), without a copy of the principal.
+func OwnerOf(ctx context.Context) Owner {
+	if p, ok := ctx.Value(principalKey{}).(*Principal); ok {
+		return p.Owner()
+	}
+	return Owner{ID: LocalID}
+}
+
+// Known reports whether an endpoint put a principal into ctx.
+func Known(ctx context.Context) bool {
+	_, ok := ctx.Value(principalKey{}).(*Principal)
+	return ok
+}
+
+// Sees reports whether p may see what belongs to an owner. Events, traces, audit entries and
+// artifacts are all decided here: their owner sees them, holders of the scope org those of
+// their organisation, holders of observe those of their organisation or, without one, all,
+// and administrators of the server all. Somebody who acts for a person in a chat sees
+// nothing of others.
+func (p Principal) Sees(o Owner) bool {
+	switch {
+	case p.Person != "":
+		return p.is(o) && p.Person == o.Person
+	case p.SeesAll():
+		return true
+	case p.Org != "" && p.Org == o.Org && p.SeesOrg():
+		return true
+	}
+	return p.is(o)
+}
+
+// SeesAll reports whether p sees what everybody of every organisation makes, and what the
+// program itself reports.
+func (p Principal) SeesAll() bool {
+	return p.Person == "" && (p.Admin() || p.Org == "" && slices.Contains(p.Scopes, Observe))
+}
+
+// SeesOrg reports whether p sees what everybody of its organisation makes.
+func (p Principal) SeesOrg() bool {
+	return p.Person == "" && p.Org != "" && (p.May(Org, p.Org) || slices.Contains(p.Scopes, Observe))
+}
+
+// is reports whether p is the owner. Somebody of one organisation is so only in that one.
+func (p Principal) is(o Owner) bool { return p.ID == o.ID && (p.Org == "" || p.Org == o.Org) }
+
+// KeyPrefix is the prefix of the IDs of keys of services, and of the Grant of people's keys.
+const KeyPrefix = "key:"
+
+// ByKey returns the principal of a person who uses a key of theirs: what it starts belongs to
+// the person.
+func (p Principal) ByKey(name string) Principal {
+	p.Grant, p.Client = KeyPrefix+name, "key "+name
+	return p
+}
+
+// OwnKey returns the name of the key with which a person acts; ok is false if it is not by a
+// key, or by one of a service.
+func (p Principal) OwnKey() (name string, ok bool) { return strings.CutPrefix(p.Grant, KeyPrefix) }
+
+// KeyID returns what identifies the key of a person among those of everybody: PERSON/NAME, or
+// PERSON/ORG/NAME. The ID of the person has both.
+func KeyID(person, name string) string { return strings.TrimPrefix(person, PersonPrefix) + "/" + name }
+
+// RuleNames returns by which names rules mean p. People choose the names of their keys: those are
+// meant by their IDs only.
+func (p Principal) RuleNames() []string {
+	if name, ok := p.OwnKey(); ok {
+		return []string{p.Name, KeyID(p.ID, name)}
+	}
+	return []string{p.Name}
+}
+
+// UnmarshalJSON reads a stored principal. Keys of people were once principals of their own,
+// and had the person in "account".
+func (p *Principal) UnmarshalJSON(data []byte) error {
+	type plain Principal // without this method
+	stored := struct {
+		*plain
+		Account string `json:"account"`
+	}{plain: (*plain)(p)}
+	if err := json.Unmarshal(data, &stored); err != nil {
+		return err
+	}
+	if name, ok := strings.CutPrefix(p.ID, KeyPrefix); ok && stored.Account != "" {
+		*p = p.ByKey(name)
+		p.ID, p.Limits, p.KeyLimits = stored.Account, Limits{}, p.Limits
+	}
+	return nil
+}
+
+// Limited is a part of a principal that has limits of its own.
+type Limited struct {
+	ID    string // counts the use
+	Title string
+	Limits
+}
+
+// Limited returns what has limits: the key of a person, and the person; one of them may have
+// none. The use of a key counts for both.
+func (p Principal) Limited() (list []Limited) {
+	if name, ok := p.OwnKey(); ok && p.KeyLimits != (Limits{}) {
+		list = append(list, Limited{p.ID + "/" + KeyPrefix + name, p.Title(), p.KeyLimits})
+	}
+	if p.Limits != (Limits{}) {
+		p.Grant = "" // in a message they are the person's
+		list = append(list, Limited{p.ID, p.Title(), p.Limits})
+	}
+	return list
+}
+
+var orgName = regexp.MustCompile(`^[A-Za-z0-9](-?[A-Za-z0-9])*$`)
+
+// CheckOrg refuses names of organisations that cannot be part of the name of a namespace.
+func CheckOrg(name string) error {
+	if len(name) > 32 || !orgName.MatchString(name) {
+		return fault.New(fault.InvalidParams, "%q cannot be the name of an organisation", name).
+			WithHint("use up to 32 letters, digits and single hyphens")
+	}
+	return nil
+}
+
+// InOrg returns the namespace of an organisation's own upstream, "github@acme", or the name
+// of its own published script. An empty organisation is the server itself.
+func InOrg(name, org string) string {
+	if org == "" {
+		return name
+	}
+	return name + "@" + org
+}
+
+// SplitNamespace returns the name and the organisation of a namespace or of a published
+// script; the organisation is empty for those of the server.
+func SplitNamespace(space string) (name, org string) {
+	name, org, _ = strings.Cut(space, "@")
+	return name, org
+}
+
+// ActingOrg returns the organisation that p acts in. For a key of all organisations it is,
+// in a chat, that of the person there.
+func (p Principal) ActingOrg() string {
+	if name, _, in := strings.Cut(p.Person, "/"); in && p.Org == "" {
+		if org, err := url.PathUnescape(name); err == nil {
+			return org
+		}
+	}
+	return p.Org
+}
+
+// ManagesOrg reports whether p manages the organisation that it is for, and nothing else. In a
+// chat for somebody it does not.
+func (p Principal) ManagesOrg() bool { return p.Org != "" && p.Person == "" && p.May(Org, p.Org) }
+
+// CheckManages refuses those who do not manage an organisation.
+func (p Principal) CheckManages(org string) error {
+	if err := CheckOrg(org); err != nil {
+		return err
+	}
+	if !p.May(Org, org) {
+		return fault.New(fault.Denied, "%s does not manage the organisation %s", p.Title(), org).
+			WithHint("use a key of that organisation with the scope org, or sign in there: `luanette login URL --org %s`", org)
+	}
+	return nil
+}
+
+// IsForeign reports whether a namespace or script is that of an organisation that p has
+// nothing to do with. Administrators of the server see those of all, except in a chat for somebody.
+func (p Principal) IsForeign(space string) bool {
+	_, org := SplitNamespace(space)
+	return org != "" && org != p.ActingOrg() && (p.Person != "" || !p.Admin())
+}
+
+// Namespace returns the namespace or script that a name stands for: that of the caller's
+// organisation if it exists, else the server's.
+func (p Principal) Namespace(name string, exists func(namespace string) bool) string {
+	if org := p.ActingOrg(); org != "" {
+		if own := InOrg(name, org); exists(own) {
+			return own
+		}
+	}
+	return name
+}
+
+// NameOf returns the name of a namespace or script for the caller: those of their own
+// organisation are shown without it.
+func (p Principal) NameOf(space string) string {
+	if name, org := SplitNamespace(space); org != "" && org == p.ActingOrg() {
+		return name
+	}
+	return space
+}
+
+// Visible returns the namespaces of a list that the caller can see. Those of the server
+// are not seen if the caller's organisation has one of the same name.
+func (p Principal) Visible(spaces []string) (list []string) {
+	org := p.ActingOrg()
+	for _, space := range spaces {
+		if p.CanSee(space, "") && !(org != "" && slices.Contains(spaces, InOrg(space, org))) {
+			list = append(list, space)
+		}
+	}
+	return list
 }

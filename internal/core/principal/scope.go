@@ -1,6 +1,16 @@
 package principal
 
-import "slices"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
 
 // Scope is a permission of a key or token.
 type Scope string
@@ -51,3 +61,144 @@ func (p Principal) KeyScopes() []Scope {
 
 // exceeds reports whether a scope is about more than the organisation of its holder.
 func (s Scope) exceeds(org string) bool { return s == Admin || s == Metrics && org != "" }
+
+// Route is an HTTP route with the scope it needs. Packages list theirs; the server
+// checks the scope of all of them in one place.
+type Route struct {
+	Pattern string // of net/http's ServeMux; {org} and {user} are the owner
+	Scope   Scope  // the scope it needs; Open: none
+	Handler http.Handler
+	// Guests says that guests of a server without keys may use the route.
+	Guests bool
+	// Body says what the route reads, unless it is JSON whose unknown fields it refuses, or
+	// the method has no body.
+	Body string
+	// AnyOrigin means that pages of every origin may use the route, and by every name of this
+	// server. The handlers of all others refuse foreign ones.
+	AnyOrigin bool
+	// Refuse responds to callers without the scope, in the form of the route's API; nil
+	// means that of the chat API.
+	Refuse func(w http.ResponseWriter, status int, err error)
+	// AnyKey is for clients that always send a key: as long as none exists, they are
+	// treated as if they sent none.
+	AnyKey bool
+	// Authenticates means that the handler itself authenticates requests. Keys and tokens
+	// that come with them are not looked at, and the caller is anonymous.
+	Authenticates bool
+}
+
+// Reads returns the route with another Body.
+func (r Route) Reads(body string) Route {
+	r.Body = body
+	return r
+}
+
+// Bodies of several routes.
+const (
+	NoBody = "nothing"
+	Form   = "a form"
+)
+
+// Unguarded serves routes without checking scopes.
+func Unguarded(routes []Route) *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		mux.Handle(route.Pattern, route.Handler)
+	}
+	return mux
+}
+
+// Level is what a share permits with a thing of somebody else.
+type Level string
+
+// The levels, each with what the one before permits.
+const (
+	Nothing Level = ""
+	See     Level = "see"  // look at it and its results
+	Use     Level = "use"  // run it, call it, go on in it, as oneself
+	Edit    Level = "edit" // change, cancel or remove it
+)
+
+// Kind is the kind of a thing that can be shared.
+type Kind string
+
+// The kinds.
+const (
+	Job          Kind = "job"
+	Schedule     Kind = "schedule"
+	Session      Kind = "session"
+	Artifact     Kind = "artifact"
+	Script       Kind = "script"
+	Conversation Kind = "conversation"
+)
+
+// Shares tells what owners share with others of their organisation.
+type Shares interface {
+	// Level returns what p may do with a thing that somebody else owns.
+	Level(ctx context.Context, p Principal, kind Kind, id string) (Level, error)
+	// IDs returns the things of a kind that others share with p.
+	IDs(ctx context.Context, p Principal, kind Kind) ([]string, error)
+}
+
+// Thing is something that its owner can share.
+type Thing struct {
+	ID    string // as shares name it
+	Owner Owner
+	Title string // for people; may be empty
+}
+
+// Permits reports whether a level includes another.
+func (l Level) Permits(wanted Level) bool { return wanted != Nothing && rank[l] >= rank[wanted] }
+
+var rank = map[Level]int{Nothing: 0, See: 1, Use: 2, Edit: 3}
+
+// Exceeded describes a limit that was reached, and when to try again.
+type Exceeded struct {
+	What  string        // what is limited: requests, tool calls
+	Of    string        // whose limit it is: the key web, the user ada, the upstream fs
+	Most  int           // the limit
+	Per   string        // the period: minute, day; empty: at the same time
+	After time.Duration // when to try again
+}
+
+// Fault returns the error for the caller.
+func (x Exceeded) Fault() *fault.Error {
+	after := x.After.Round(time.Second)
+	if x.After < time.Second {
+		after = max(x.After.Round(time.Millisecond), time.Millisecond)
+	}
+	per := "at a time"
+	if x.Per != "" {
+		per = "a " + x.Per
+	}
+	return fault.New(fault.Limit, "%s may have %d %s %s", x.Of, x.Most, x.What, per).
+		WithHint("try again in %v", after).
+		WithDetails(details{Limit: x.Most, What: x.What, Of: x.Of, Per: x.Per, RetryAfterMS: after.Milliseconds()})
+}
+
+type details struct {
+	Limit        int    `json:"limit"`
+	What         string `json:"what"`
+	Of           string `json:"of"`
+	Per          string `json:"per,omitempty"`
+	RetryAfterMS int64  `json:"retry_after_ms"`
+}
+
+// RetryAfter returns the delay after which a refused request may be retried.
+func RetryAfter(err error) (time.Duration, bool) {
+	for f := (*fault.Error)(nil); errors.As(err, &f); err = errors.Unwrap(f) {
+		var d struct { // only this: other limits than those of Exceeded are not whole numbers
+			RetryAfterMS float64 `json:"retry_after_ms"`
+		}
+		if f.Code == fault.Limit && json.Unmarshal(f.Details, &d) == nil && d.RetryAfterMS > 0 {
+			return time.Duration(d.RetryAfterMS * float64(time.Millisecond)), true
+		}
+	}
+	return 0, false
+}
+
+// RetryHeader returns the value of the Retry-After header: whole seconds, at least
+// one.
+func RetryHeader(after time.Duration) string {
+	return fmt.Sprint(max(1, int64((after+time.Second-1)/time.Second)))
+}

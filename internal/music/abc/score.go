@@ -1,6 +1,10 @@
 package abc
 
-import "github.com/luanette/luanette/internal/music/abc/accompany"
+import (
+	"strings"
+
+	"github.com/luanette/luanette/internal/music/abc/accompany"
+)
 
 // step is an item of a voice with its pitches and times computed. Items that do
 // not affect sound have no step.
@@ -366,3 +370,266 @@ func spoken(units int64) string {
 }
 
 func abs(n int64) int64 { return max(n, -n) }
+
+// swing is how hornpipes are played: of two equal notes on a beat the first is longer.
+type swing struct {
+	unit  int64 // the length of the notes it applies to; 0: none
+	first int   // index+1 of the step with the first note of a pair; 0: none
+}
+
+// The ratios of two notes in a broken rhythm: in a hornpipe, and otherwise.
+var (
+	hornpipe = Fraction{2, 1}
+	dotted   = Fraction{3, 1}
+)
+
+// rhythm applies an R: field. Rhythms other than hornpipes are played as written.
+func (r *reader) rhythm(f *Field) {
+	r.swing = swing{}
+	if !strings.HasPrefix(strings.ToLower(f.Value), "hornpipe") {
+		return
+	}
+	switch {
+	case r.meter.Beat == 4 && r.meter.Den == 4:
+		r.swing.unit = whole / 8
+	case r.meter.Beat == 2 && r.meter.Den == 4:
+		r.swing.unit = whole / 16
+	default:
+		r.diag.warnOnce(f.Position, "R:hornpipe has no effect: the meter is not 4/4 or 2/4")
+		return
+	}
+	if r.ratio.Den == 0 {
+		r.ratio = hornpipe
+	}
+}
+
+// swung changes a note that is about to be added, and the one before it, if they are a
+// pair of equal notes on a beat.
+func (r *reader) swung(s *step) {
+	first := r.swing.first
+	r.swing.first = 0
+	if r.swing.unit == 0 || len(s.sounds) != 1 || s.length != r.swing.unit || s.written != s.length {
+		return
+	}
+	long, short := r.shares(1)
+	if first > 0 {
+		was := &r.steps[first-1]
+		r.filled -= was.length
+		was.rescale(long)
+		r.filled += was.length
+		s.rescale(short)
+		return
+	}
+	if r.filled%(2*r.swing.unit) == 0 && r.broken.Den == 0 {
+		r.swing.first = len(r.steps) + 1
+	}
+}
+
+// shares are the factors that a broken rhythm has for the longer and the shorter note.
+func (r *reader) shares(dots int) (long, short Fraction) {
+	if dots > 1 {
+		power := 1 << dots
+		return Fraction{2*power - 1, power}, Fraction{1, power}
+	}
+	ratio := r.ratio
+	if ratio.Den == 0 {
+		ratio = dotted
+	}
+	sum := ratio.Num + ratio.Den
+	return Fraction{2 * ratio.Num, sum}, Fraction{2 * ratio.Den, sum}
+}
+
+// breakRhythm shortens one note and lengthens the other.
+func (r *reader) breakRhythm(b *BrokenRhythm) {
+	if r.prev == 0 || r.broken.Den > 0 {
+		r.diag.fail(b.Position, "a broken rhythm without a note before it")
+		return
+	}
+	long, short := r.shares(max(b.Dots, -b.Dots))
+	if b.Dots < 0 {
+		long, short = short, long
+	}
+	s := &r.steps[r.prev-1]
+	was := s.length
+	s.rescale(long)
+	r.filled += s.length - was
+	r.broken, r.brokenAt, r.swing.first = short, b.Position, 0
+}
+
+// rescale changes the length of a note or rest and of all its sounds.
+func (s *step) rescale(by Fraction) {
+	s.length = scale(s.length, by.Num, by.Den)
+	if s.held {
+		s.hold = scale(s.hold, by.Num, by.Den)
+	}
+	for i := range s.sounds {
+		s.sounds[i].length = scale(s.sounds[i].length, by.Num, by.Den)
+	}
+}
+
+// mark applies a decoration or chord symbol.
+func (r *reader) mark(m *Mark) {
+	switch m.Class {
+	case "chord_symbol":
+		r.chordSymbol(m)
+	case "decoration":
+		r.decoration(m)
+	}
+}
+
+func (r *reader) decoration(m *Mark) {
+	name := m.Text
+	if len(name) == 1 && shorthands[name[0]] != "" {
+		name = shorthands[name[0]]
+	}
+	_, dynamic := dynamics[name]
+	_, swell := swells[name]
+	switch {
+	case dynamic || swell:
+		r.steps = append(r.steps, step{dynamic: name})
+	case r.pending.set(name) || printed[name]:
+	default:
+		r.diag.warnOnce(m.Position, "the decoration %s is not played", name)
+	}
+}
+
+// chordSymbol starts the accompaniment by a chord.
+func (r *reader) chordSymbol(m *Mark) {
+	chord, kind := accompany.Parse(m.Text, r.chordNames)
+	switch kind {
+	case accompany.Text:
+		r.diag.warnOnce(m.Position, "%q is not a chord and is not played; texts begin with ^ or _", m.Text)
+		return
+	case accompany.Unknown:
+		r.diag.warnOnce(m.Position, "the chord %q is not known and is played as a major chord", m.Text)
+	case accompany.Silence:
+		r.steps = append(r.steps, step{chord: &chord})
+		return
+	}
+	if _, ok := r.meter.pattern(); !ok && !r.patterned {
+		r.diag.warnOnce(m.Position, "the meter %s has no pattern for chords; %%%%MIDI gchord sets one", r.meter.Text)
+	}
+	chord.Bass += r.transpose
+	for i := range chord.Notes {
+		chord.Notes[i] += r.transpose
+	}
+	r.steps = append(r.steps, step{chord: &chord})
+}
+
+func (r *reader) slur(open bool) {
+	switch {
+	case open:
+		r.slurs++
+	case r.slurs > 0:
+		r.slurs--
+	}
+	if !open && r.slurs == 0 && r.prev > 0 { // the last note of a slur is separate from the next
+		r.steps[r.prev-1].slurred = false
+	}
+}
+
+// bendPerSemitone is a semitone in steps of a pitch bend, whose range is two semitones.
+const bendPerSemitone = 4096
+
+// bend is the pitch bend of a note: its own microtone, or that of the same note before
+// it in the bar.
+func (r *reader) bend(n *Note, s spelling) int {
+	key := r.accidentals.reach(s)
+	if n.Accidental != nil {
+		if r.bends == nil {
+			r.bends = map[spelling]int{}
+		}
+		r.bends[key] = min(max(int(n.Microtone*bendPerSemitone), -8192), 8191)
+	}
+	return r.bends[key]
+}
+
+// lyrics assigns the syllables of w: lines to the notes before them. Consecutive
+// lines are the verses of the same notes.
+type lyrics struct {
+	from  int // the first step that the next w: line may apply to
+	verse int // number of w: lines since the last note
+}
+
+// music records a note at a step: later w: lines start there.
+func (l *lyrics) music(at int) {
+	if l.verse > 0 {
+		l.from, l.verse = at, 0
+	}
+}
+
+// maxVerses is the largest number of w: lines for the same notes.
+const maxVerses = 32
+
+// sing assigns a line of syllables to the notes since the last ones.
+func (l *lyrics) sing(steps []step, text string) {
+	if l.verse++; l.verse > maxVerses {
+		return
+	}
+	at := l.from
+	for _, syllable := range syllables(text) {
+		if syllable == "|" {
+			at = nextBar(steps, at)
+			continue
+		}
+		for at < len(steps) && len(steps[at].sounds) == 0 {
+			at++
+		}
+		if at >= len(steps) {
+			return
+		}
+		if s := &steps[at]; syllable != "*" && syllable != "_" {
+			for len(s.words) < l.verse-1 {
+				s.words = append(s.words, "")
+			}
+			s.words = append(s.words, syllable)
+		}
+		at++
+	}
+}
+
+// nextBar returns the step after the next bar line.
+func nextBar(steps []step, at int) int {
+	for ; at < len(steps); at++ {
+		if steps[at].bar != nil && steps[at].bar.line {
+			return at + 1
+		}
+	}
+	return at
+}
+
+// syllables splits a w: line: one for each note, with "-" at the end if the word
+// continues and " " if it ends. "_" holds the previous syllable, "*" leaves a
+// note without one, "|" skips to the next bar.
+func syllables(text string) []string {
+	var list []string
+	var word strings.Builder
+	flush := func(end string) {
+		if word.Len() > 0 {
+			list = append(list, word.String()+end)
+			word.Reset()
+		}
+	}
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && i+1 < len(text) && text[i+1] == '-':
+			word.WriteByte('-')
+			i++
+		case c == '~':
+			word.WriteByte(' ')
+		case c == '-' && word.Len() == 0 && len(list) > 0:
+			list = append(list, "_") // a syllable held over another note
+		case c == '-':
+			flush("-")
+		case c == ' ' || c == '\t':
+			flush(" ")
+		case c == '_' || c == '*' || c == '|':
+			flush(" ")
+			list = append(list, text[i:i+1])
+		default:
+			word.WriteByte(c)
+		}
+	}
+	flush(" ")
+	return list
+}

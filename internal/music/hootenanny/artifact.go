@@ -10,9 +10,169 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
+
+// Store stores contents, and artifacts with their annotations.
+type Store interface {
+	// PutContent stores content without making it an artifact.
+	PutContent(ctx context.Context, r io.Reader, mime string) (Content, error)
+	// Find returns the content with that hash, unique prefix of a hash, or artifact
+	// id.
+	Find(ctx context.Context, name string) (Content, error)
+	// Open opens a content for reading.
+	Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
+	// Stats counts all contents.
+	Stats(ctx context.Context) (Stats, error)
+
+	// Put creates an artifact from content.
+	Put(ctx context.Context, r io.Reader, d Details) (Artifact, error)
+	// Get returns the artifact with that id or hash.
+	Get(ctx context.Context, id string) (Artifact, error)
+	// Search finds artifacts, a page at a time: the newest first, or the best
+	// matches first if the search has words.
+	Search(ctx context.Context, q Search) (Page, error)
+	// Annotate adds an annotation to an artifact.
+	Annotate(ctx context.Context, ref cas.Ref, n Annotation) (Artifact, error)
+}
+
+// Content is data stored under its hash.
+type Content = cas.File
+
+// Stats is the number and size of all contents.
+type Stats struct {
+	Items  int64  `json:"total_items"`
+	Bytes  int64  `json:"total_bytes"`
+	Folder string `json:"cas_dir,omitempty"`
+}
+
+// Details describe an artifact to create.
+type Details struct {
+	MIME        string
+	Tags        []string
+	Creator     string
+	Parent      cas.Ref
+	Name        string
+	Description string
+}
+
+// Artifact is a content with its description and lineage.
+type Artifact struct {
+	ID          string
+	Hash        cas.Ref
+	Size        int64
+	MIME        string
+	Tags        []string
+	Creator     string
+	Parent      cas.Ref
+	Name        string
+	Description string
+	Annotations []Annotation
+	Created     time.Time
+
+	owner    principal.Owner // whose variations and metadata it has
+	set      string          // of variations; "" if none
+	index    int
+	metadata json.RawMessage
+}
+
+// Annotation is a note about an artifact.
+type Annotation struct {
+	Message string    `json:"message"`
+	Vibe    string    `json:"vibe,omitempty"`
+	Source  string    `json:"source,omitempty"`
+	Time    time.Time `json:"created_at"`
+}
+
+// Search says which artifacts to find; empty fields match all.
+type Search struct {
+	Tags    []string
+	Creator string
+	Name    string
+	Parent  cas.Ref
+	Vibe    string
+	Limit   int
+	Cursor  string
+}
+
+// Page is one page of a search.
+type Page struct {
+	Artifacts []Artifact
+	Total     int
+	Next      string // "" at the end
+}
+
+// IDOf returns the id of the artifact of that content.
+func IDOf(ref cas.Ref) string { return "artifact_" + ref.Short() }
+
+// artifactStore is the store of artifacts with the types of this package.
+type artifactStore struct{ files *artifact.Files }
+
+// NewStore returns the Store that the server's artifacts make.
+func NewStore(files *artifact.Files) Store { return artifactStore{files} }
+
+func (s artifactStore) PutContent(ctx context.Context, r io.Reader, mime string) (Content, error) {
+	return s.files.PutFile(ctx, r, mime)
+}
+
+func (s artifactStore) Find(ctx context.Context, name string) (Content, error) {
+	return s.files.FindFile(ctx, name)
+}
+
+func (s artifactStore) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
+	return s.files.Open(ctx, ref)
+}
+
+func (s artifactStore) Stats(ctx context.Context) (Stats, error) {
+	items, bytes, err := s.files.Store.Stats(ctx)
+	return Stats{Items: items, Bytes: bytes, Folder: s.files.Folder()}, err
+}
+
+func (s artifactStore) Put(ctx context.Context, r io.Reader, d Details) (Artifact, error) {
+	a, _, err := s.files.Store.Put(ctx, r, artifact.Details(d))
+	return fromStored(a), err
+}
+
+func (s artifactStore) Get(ctx context.Context, id string) (Artifact, error) {
+	ref, err := s.files.Store.Resolve(ctx, id)
+	if err != nil {
+		return Artifact{}, err
+	}
+	a, err := s.files.Store.Get(ctx, ref)
+	return fromStored(a), err
+}
+
+func (s artifactStore) Search(ctx context.Context, q Search) (Page, error) {
+	found, err := s.files.Store.Search(ctx, artifact.Query{
+		Tags: q.Tags, Creator: q.Creator, Parent: q.Parent, Name: q.Name, Vibe: q.Vibe, Limit: q.Limit, Cursor: q.Cursor,
+	})
+	page := Page{Total: found.Total, Next: found.Next}
+	for _, a := range found.Artifacts {
+		page.Artifacts = append(page.Artifacts, fromStored(a))
+	}
+	return page, err
+}
+
+func (s artifactStore) Annotate(ctx context.Context, ref cas.Ref, n Annotation) (Artifact, error) {
+	a, err := s.files.Store.Annotate(ctx, ref, artifact.Annotation(n))
+	return fromStored(a), err
+}
+
+func fromStored(a artifact.Artifact) Artifact {
+	m := Artifact{
+		ID: artifact.ID(a.Hash), Hash: a.Hash, Size: a.Size, MIME: a.MIME, Tags: a.Tags, Creator: a.Creator, Parent: a.Parent,
+		Name: a.Name, Description: a.Description, Created: a.CreatedAt,
+		owner: a.Owner,
+	}
+	for _, n := range a.Annotations {
+		m.Annotations = append(m.Annotations, Annotation(n))
+	}
+	return m
+}
 
 func (h *Backend) artifactTools() []toolset.Tool {
 	return []toolset.Tool{

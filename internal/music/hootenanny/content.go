@@ -13,6 +13,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/personal"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
@@ -278,4 +281,191 @@ func (c StoreStats) Text() string { return fmt.Sprintf("%d contents, %d bytes", 
 func (h *Backend) casStats(ctx context.Context, _ tool.Call, _ noArguments) (StoreStats, error) {
 	s, err := h.store.Stats(ctx)
 	return StoreStats{s}, err
+}
+
+// StoredContents lists the columns with hashes of contents. Whoever plays or lists one must
+// have it, so none of them keeps it.
+func StoredContents() []cas.Column {
+	const why = "whoever uses it must have the content"
+	return []cas.Column{
+		{Table: "hoot_variations", Name: "hash", Why: why},
+		{Table: "hoot_metadata", Name: "hash", Why: why},
+		{Table: "hoot_regions", Name: "content_id", Why: why},
+	}
+}
+
+// Personal lists the tables with what a person added to artifacts, and opened. Timelines and
+// identities of devices are of the studio, which all users share.
+func Personal() []personal.Table {
+	const of = "(OWNER(owner) OR OWNER(person))"
+	return []personal.Table{
+		{Name: "hoot_variations", Where: of}, {Name: "hoot_metadata", Where: of},
+		{Name: "hoot_project_sessions", Where: "OWNER(session)"},
+	}
+}
+
+// Locator uses the music backend of this process, or a remote one while an upstream has
+// the music namespace. Upstreams come and go, so it decides at each call.
+type Locator struct {
+	Local    *Backend
+	Remote   Remote
+	IsRemote func() bool
+}
+
+// reader is what both kinds of backend offer beside their tools.
+type reader interface {
+	Artifact(ctx context.Context, id string) (ArtifactView, error)
+	Artifacts(ctx context.Context, q Search) (ArtifactList, error)
+	Garden(ctx context.Context, project string) (GardenView, error)
+	Content(ctx context.Context, name string) (Content, error)
+	Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
+	PutContent(ctx context.Context, r io.Reader, mime string) (StoredContent, error)
+}
+
+func (l Locator) current() reader {
+	if l.IsRemote() {
+		return l.Remote
+	}
+	return l.Local
+}
+
+// Artifact returns the artifact that an id or a hash names.
+func (l Locator) Artifact(ctx context.Context, id string) (ArtifactView, error) {
+	return l.current().Artifact(ctx, id)
+}
+
+// Artifacts returns the artifacts that match a search.
+func (l Locator) Artifacts(ctx context.Context, q Search) (ArtifactList, error) {
+	return l.current().Artifacts(ctx, q)
+}
+
+// Garden returns the transport and the whole timeline of a project; "" is the default one.
+func (l Locator) Garden(ctx context.Context, project string) (GardenView, error) {
+	return l.current().Garden(ctx, project)
+}
+
+// Content returns what a hash, a unique prefix of one, or an artifact's id names.
+func (l Locator) Content(ctx context.Context, name string) (Content, error) {
+	return l.current().Content(ctx, name)
+}
+
+// Open opens a content for reading.
+func (l Locator) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
+	return l.current().Open(ctx, ref)
+}
+
+// PutContent stores content of a MIME type.
+func (l Locator) PutContent(ctx context.Context, r io.Reader, mime string) (StoredContent, error) {
+	return l.current().PutContent(ctx, r, mime)
+}
+
+// Contents is the content store for scripts: our own, together with that of a remote
+// backend, so that a hash means the same to a script and to the music tools it calls.
+type Contents struct {
+	Files    *artifact.Files
+	Remote   Remote
+	IsRemote func() bool
+}
+
+// Put stores all of r.
+func (c Contents) Put(ctx context.Context, r io.Reader, mime string) (Content, error) {
+	if !c.IsRemote() {
+		return c.Files.PutFile(ctx, r, mime)
+	}
+	stored, err := c.Remote.PutContent(ctx, r, mime)
+	if err != nil {
+		return Content{}, err
+	}
+	return c.Files.FindFile(ctx, stored.Hash)
+}
+
+// Find returns the content that a hash or a unique prefix of one names.
+func (c Contents) Find(ctx context.Context, hash string) (Content, error) {
+	found, err := c.Files.FindFile(ctx, hash)
+	if err == nil || !c.IsRemote() {
+		return found, err
+	}
+	return c.Remote.Content(ctx, hash)
+}
+
+// Artifact returns the content of an artifact, named by its id or hash.
+func (c Contents) Artifact(ctx context.Context, id string) (Content, error) {
+	if c.IsRemote() {
+		if a, err := c.Remote.Artifact(ctx, id); err == nil {
+			return c.Find(ctx, a.Hash)
+		}
+	}
+	return c.Files.ArtifactFile(ctx, id)
+}
+
+// Open opens a content for reading.
+func (c Contents) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
+	return c.Files.Open(ctx, ref)
+}
+
+// Folder is the folder with the contents as files.
+func (c Contents) Folder() string { return c.Files.Folder() }
+
+// LocalTools are the tools of a backend in this process. They are not listed while an
+// upstream has the music namespace.
+type LocalTools struct {
+	tool.Source
+	IsRemote func() bool
+}
+
+// Tools lists them.
+func (t *LocalTools) Tools(ctx context.Context) ([]tool.Info, error) {
+	if t.IsRemote() {
+		return nil, nil
+	}
+	return t.Source.Tools(ctx)
+}
+
+// The methods below are for HTTP endpoints and resources.
+
+// Artifact returns the artifact with that id or hash.
+func (h *Backend) Artifact(ctx context.Context, id string) (ArtifactView, error) {
+	a, err := h.get(ctx, id)
+	if err != nil {
+		return ArtifactView{}, err
+	}
+	return h.view(a), nil
+}
+
+// Artifacts returns a page of a search.
+func (h *Backend) Artifacts(ctx context.Context, q Search) (ArtifactList, error) {
+	page, err := h.store.Search(ctx, q)
+	if err != nil {
+		return ArtifactList{}, err
+	}
+	views, err := h.views(ctx, page.Artifacts)
+	return ArtifactList{Artifacts: views, Count: len(views), Next: page.Next}, err
+}
+
+// Content returns the content with that hash, prefix of a hash, or artifact id.
+func (h *Backend) Content(ctx context.Context, name string) (Content, error) {
+	return h.store.Find(ctx, name)
+}
+
+// Open opens a content for reading.
+func (h *Backend) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
+	return h.store.Open(ctx, ref)
+}
+
+// PutContent stores content with a MIME type.
+func (h *Backend) PutContent(ctx context.Context, r io.Reader, mime string) (StoredContent, error) {
+	kind, err := mediaType(mime)
+	if err != nil {
+		return StoredContent{}, err
+	}
+	c, err := h.store.PutContent(ctx, r, kind)
+	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
+}
+
+// Garden returns the transport and the whole timeline of a project; "" is the default one.
+func (h *Backend) Garden(ctx context.Context, project string) (GardenView, error) {
+	if project == "" {
+		project = DefaultProject
+	}
+	return h.look(ctx, project, gardenQueryIn{})
 }

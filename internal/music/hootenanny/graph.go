@@ -3,12 +3,16 @@ package hootenanny
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
@@ -262,4 +266,220 @@ func (f *family) below(a Artifact, set map[cas.Ref]bool) error {
 		}
 	}
 	return nil
+}
+
+func (h *Backend) identityTools() []toolset.Tool {
+	return []toolset.Tool{
+		define("graph_bind", changes(), h.graphBind),
+		define("graph_tag", puts(), h.graphTag),
+		define("graph_connect", puts(), h.graphConnect),
+		define("graph_find", reads(), h.graphFind),
+	}
+}
+
+// IdentityHint is a property by which a device or person can be recognised.
+type IdentityHint struct {
+	Kind       string   `json:"kind" jsonschema:"what it is, such as usb_id or alsa_name" min:"1" max:"128"`
+	Value      string   `json:"value" jsonschema:"its value" min:"1" max:"512"`
+	Confidence *float64 `json:"confidence,omitempty" jsonschema:"confidence from 0 to 1; default 1" min:"0" max:"1"`
+}
+
+type bindIn struct {
+	ID    string         `json:"id" jsonschema:"a name for programs, such as jdxi" min:"1" max:"128"`
+	Name  string         `json:"name" jsonschema:"a name for people" min:"1" max:"256"`
+	Hints []IdentityHint `json:"hints,omitempty" jsonschema:"what it can be recognised by" max:"64"`
+}
+
+// Identity is a device, person or program.
+type Identity struct {
+	ID    string         `json:"id"`
+	Name  string         `json:"name"`
+	Tags  []string       `json:"tags" jsonschema:"as namespace:value"`
+	Hints []IdentityHint `json:"hints,omitempty"`
+}
+
+// Text is one line.
+func (i Identity) Text() string {
+	return fmt.Sprintf("%s (%s) [%s]", i.Name, i.ID, strings.Join(i.Tags, ", "))
+}
+
+// graphBind creates or updates an identity.
+func (h *Backend) graphBind(ctx context.Context, _ tool.Call, in bindIn) (i Identity, err error) {
+	err = h.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO hoot_identities (id, name, created_at) VALUES ($1, $2, $3)
+			ON CONFLICT (id) DO UPDATE SET name = excluded.name`, in.ID, in.Name, h.clock.Now().UnixMicro())
+		for _, hint := range in.Hints {
+			if err != nil {
+				return err
+			}
+			confidence := 1.0
+			if hint.Confidence != nil {
+				confidence = *hint.Confidence
+			}
+			_, err = tx.Exec(ctx, `INSERT INTO hoot_identity_hints (identity, kind, value, confidence) VALUES ($1, $2, $3, $4)
+				ON CONFLICT (identity, kind, value) DO UPDATE SET confidence = excluded.confidence`, in.ID, hint.Kind, hint.Value, confidence)
+		}
+		if err != nil {
+			return err
+		}
+		i, err = identity(ctx, tx, in.ID)
+		return err
+	})
+	return i, err
+}
+
+type graphTagIn struct {
+	Identity  string `json:"identity_id" jsonschema:"id of an identity" min:"1" max:"128"`
+	Namespace string `json:"namespace" jsonschema:"namespace of the tag, such as role" min:"1" max:"128"`
+	Value     string `json:"value" jsonschema:"value of the tag, such as synth" min:"1" max:"256"`
+}
+
+func (h *Backend) graphTag(ctx context.Context, _ tool.Call, in graphTagIn) (i Identity, err error) {
+	err = h.db.Write(ctx, func(tx *db.Tx) error {
+		if i, err = identity(ctx, tx, in.Identity); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "INSERT INTO hoot_identity_tags (identity, namespace, value) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+			in.Identity, in.Namespace, in.Value)
+		if err != nil {
+			return err
+		}
+		i, err = identity(ctx, tx, in.Identity)
+		return err
+	})
+	return i, err
+}
+
+type connectIn struct {
+	From      string `json:"from_identity" jsonschema:"id of the source identity" min:"1" max:"128"`
+	FromPort  string `json:"from_port" jsonschema:"source port" min:"1" max:"128"`
+	To        string `json:"to_identity" jsonschema:"id of the target identity" min:"1" max:"128"`
+	ToPort    string `json:"to_port" jsonschema:"target port" min:"1" max:"128"`
+	Transport string `json:"transport,omitempty" jsonschema:"kind of connection, such as midi or audio" max:"128"`
+}
+
+// Connection connects a port of one identity to a port of another.
+type Connection struct {
+	ID        string `json:"connection_id"`
+	From      string `json:"from_identity"`
+	FromPort  string `json:"from_port"`
+	To        string `json:"to_identity"`
+	ToPort    string `json:"to_port"`
+	Transport string `json:"transport,omitempty"`
+}
+
+// Text is one line.
+func (c Connection) Text() string {
+	return fmt.Sprintf("%s:%s is connected to %s:%s", c.From, c.FromPort, c.To, c.ToPort)
+}
+
+func (h *Backend) graphConnect(ctx context.Context, _ tool.Call, in connectIn) (c Connection, err error) {
+	err = h.db.Write(ctx, func(tx *db.Tx) error {
+		for _, id := range []string{in.From, in.To} {
+			if _, err := identity(ctx, tx, id); err != nil {
+				return err
+			}
+		}
+		c = Connection{From: in.From, FromPort: in.FromPort, To: in.To, ToPort: in.ToPort}
+		return tx.QueryRow(ctx, `INSERT INTO hoot_connections (id, from_identity, from_port, to_identity, to_port, transport) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (from_identity, from_port, to_identity, to_port) DO UPDATE SET transport = excluded.transport RETURNING id, transport`,
+			newID("connection"), in.From, in.FromPort, in.To, in.ToPort, in.Transport).Scan(&c.ID, &c.Transport)
+	})
+	return c, err
+}
+
+type findIn struct {
+	Name      string `json:"name,omitempty" jsonschema:"part of a name or id" max:"256"`
+	Namespace string `json:"tag_namespace,omitempty" jsonschema:"only those with a tag in this namespace" max:"128"`
+	Value     string `json:"tag_value,omitempty" jsonschema:"only those with a tag of this value" max:"256"`
+}
+
+// IdentityMatches is the matching identities and their connections.
+type IdentityMatches struct {
+	Identities  []Identity   `json:"identities"`
+	Connections []Connection `json:"connections" jsonschema:"the connections of these identities"`
+	Count       int          `json:"count"`
+}
+
+// Text has one line per item.
+func (f IdentityMatches) Text() string {
+	lines := []string{fmt.Sprintf("%d identities", f.Count)}
+	for _, i := range f.Identities {
+		lines = append(lines, i.Text())
+	}
+	for _, c := range f.Connections {
+		lines = append(lines, c.Text())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxIdentities is the largest number of matches.
+const maxIdentities = 500
+
+func (h *Backend) graphFind(ctx context.Context, _ tool.Call, in findIn) (f IdentityMatches, err error) {
+	where, args := []string{"TRUE"}, []any{}
+	add := func(condition string, values ...any) {
+		for _, v := range values {
+			args = append(args, v)
+			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
+		}
+		where = append(where, condition)
+	}
+	if in.Name != "" {
+		part := "%" + likely.Replace(strings.ToLower(in.Name)) + "%"
+		add(`(lower(name) LIKE ? ESCAPE '\' OR lower(id) LIKE ? ESCAPE '\')`, part, part)
+	}
+	if in.Namespace != "" || in.Value != "" {
+		add("id IN (SELECT identity FROM hoot_identity_tags WHERE (namespace = ? OR ? = '') AND (value = ? OR ? = ''))", in.Namespace, in.Namespace, in.Value, in.Value)
+	}
+	err = h.db.Read(ctx, func(tx *db.Tx) error {
+		f = IdentityMatches{Identities: []Identity{}, Connections: []Connection{}}
+		ids, err := db.All(ctx, tx, scan[string], fmt.Sprintf("SELECT id FROM hoot_identities WHERE %s ORDER BY name, id LIMIT %d", strings.Join(where, " AND "), maxIdentities), args...)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, id := range ids {
+			i, err := identity(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			f.Identities = append(f.Identities, i)
+		}
+		in, args := placeholders(ids)
+		connections, err := db.All(ctx, tx, scanConnection, "SELECT id, from_identity, from_port, to_identity, to_port, transport FROM hoot_connections WHERE from_identity IN ("+in+") OR to_identity IN ("+in+") ORDER BY id", args...)
+		f.Connections = append(f.Connections, connections...)
+		return err
+	})
+	f.Count = len(f.Identities)
+	return f, err
+}
+
+// likely escapes the wildcards of LIKE.
+var likely = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
+
+func scanConnection(row db.Scanner) (c Connection, err error) {
+	err = row.Scan(&c.ID, &c.From, &c.FromPort, &c.To, &c.ToPort, &c.Transport)
+	return c, err
+}
+
+// identity reads an identity with its tags and hints.
+func identity(ctx context.Context, tx *db.Tx, id string) (i Identity, err error) {
+	err = tx.QueryRow(ctx, "SELECT id, name FROM hoot_identities WHERE id = $1", id).Scan(&i.ID, &i.Name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return i, fault.New(fault.NotFound, "no identity %s", id).WithHint("create it with graph_bind, or find it with graph_find")
+	}
+	if err != nil {
+		return i, err
+	}
+	tags, err := db.All(ctx, tx, scan[string], "SELECT namespace || ':' || value FROM hoot_identity_tags WHERE identity = $1 ORDER BY namespace, value", id)
+	if err != nil {
+		return i, err
+	}
+	i.Tags = append([]string{}, tags...)
+	i.Hints, err = db.All(ctx, tx, func(row db.Scanner) (hint IdentityHint, err error) {
+		hint.Confidence = new(float64)
+		err = row.Scan(&hint.Kind, &hint.Value, hint.Confidence)
+		return hint, err
+	}, "SELECT kind, value, confidence FROM hoot_identity_hints WHERE identity = $1 ORDER BY kind, value", id)
+	return i, err
 }

@@ -5,9 +5,11 @@
 package synth
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/music/audio"
@@ -240,4 +242,79 @@ func (r *rendering) report() {
 	if r.progress != nil {
 		r.progress(min(1, float64(r.done)/float64(max(1, total))))
 	}
+}
+
+// event is an event for the synthesizer, at a time in seconds.
+type event struct {
+	smf.Event
+	at float64
+}
+
+// timed returns the events of a file by time, and its length. The tracks of a format 2
+// file follow one another.
+func timed(music *smf.File) (events []event, seconds float64) {
+	if music.Format != 2 {
+		return together(music.Division, music.Tracks, 0)
+	}
+	for i := range music.Tracks {
+		more, end := together(music.Division, music.Tracks[i:i+1], seconds)
+		events, seconds = append(events, more...), end
+	}
+	return events, seconds
+}
+
+// together returns the events of simultaneous tracks that start at a time.
+func together(division smf.Division, tracks []smf.Track, start float64) (events []event, end float64) {
+	tempo := smf.TempoMapOf(division, tracks...)
+	end = start
+	for _, t := range tracks {
+		end = math.Max(end, start+tempo.Seconds(t.End()))
+		for _, e := range t.Events {
+			if e.Kind.OnChannel() || e.Kind == smf.SysEx {
+				events = append(events, event{e, start + tempo.Seconds(e.Time)})
+			}
+		}
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	return events, end
+}
+
+// writer writes a stereo WAV file of 16 bits.
+type writer struct {
+	w     io.Writer
+	gain  float32
+	peak  float32
+	bytes []byte
+}
+
+// begin writes the header of a file with that many frames.
+func (w *writer) begin(rate, frames int) error {
+	header, err := audio.Header(audio.Clip{Channels: 2, Rate: rate}, 16, frames)
+	if err != nil {
+		return err
+	}
+	return w.put(header)
+}
+
+// write writes a block.
+func (w *writer) write(left, right []float32) error {
+	w.bytes = w.bytes[:0]
+	for i := range left {
+		w.sample(left[i] * w.gain)
+		w.sample(right[i] * w.gain)
+	}
+	return w.put(w.bytes)
+}
+
+func (w *writer) sample(s float32) {
+	w.peak = max(w.peak, s, -s)
+	v := int16(max(-1<<15, min(1<<15-1, math.RoundToEven(float64(s)*(1<<15)))))
+	w.bytes = append(w.bytes, byte(v), byte(v>>8)) //nolint:gosec // the two bytes of it
+}
+
+func (w *writer) put(b []byte) error {
+	if _, err := w.w.Write(b); err != nil {
+		return fault.Wrap(fault.Internal, err, "write sound")
+	}
+	return nil
 }

@@ -204,3 +204,277 @@ func ramp(out, block []float32, from, to float32) float32 {
 	}
 	return to
 }
+
+// stage is a part of an envelope.
+type stage int
+
+const (
+	inDelay stage = iota
+	inAttack
+	inHold
+	inDecay
+	inSustain
+	inRelease
+	ended
+)
+
+// envelope is a value from 0 to 1 that changes once per block.
+type envelope struct {
+	stage   stage
+	value   float64
+	waited  float64 // blocks since the stage began
+	delay   float64 // lengths in blocks
+	hold    float64
+	attack  float64 // changes per block
+	decay   float64
+	release float64
+	sustain float64
+}
+
+// tune sets the times from the eight generators that begin at first.
+func (e *envelope) tune(g *generators, first int, key, blocksPerSecond, scale float64) {
+	blocks := func(number int, perKey float64) float64 {
+		return seconds(g.clamped(first+number)+perKey) * blocksPerSecond
+	}
+	e.delay = math.Floor(blocks(envDelay, 0))
+	e.attack = 1 / math.Floor(1+blocks(envAttack, 0))
+	e.hold = math.Round(blocks(envHold, g.clamped(first+envKeyHold)*(60-key)))
+	e.decay = 1 / max(1, math.Round(blocks(envDecay, g.clamped(first+envKeyDecay)*(60-key))))
+	e.release = 1 / math.Floor(1+blocks(envRelease, 0))
+	e.sustain = max(0, 1-g.clamped(first+envSustain)/scale)
+}
+
+// next goes on by one block. A stage of no length is passed over.
+func (e *envelope) next() {
+	if e.stage == inDelay && e.waited >= e.delay {
+		e.enter(inAttack)
+	}
+	if e.stage == inHold && e.waited >= e.hold {
+		e.enter(inDecay)
+	}
+	e.waited++
+	switch e.stage {
+	case inAttack:
+		if e.value += e.attack; e.value >= 1 {
+			e.value = 1
+			e.enter(inHold)
+		}
+	case inDecay:
+		if e.value -= e.decay; e.value <= e.sustain {
+			e.value = e.sustain
+			e.enter(inSustain)
+		}
+	case inRelease:
+		if e.value -= e.release; e.value <= 0 {
+			e.value = 0
+			e.enter(ended)
+		}
+	}
+}
+
+func (e *envelope) enter(s stage) { e.stage, e.waited = s, 0 }
+
+// lfo is a triangle from -1 to 1 that begins at 0 after a delay.
+type lfo struct {
+	value, step, delay float64
+}
+
+// tune sets the rate; the direction stays.
+func (l *lfo) tune(rateCents, blocksPerSecond float64) {
+	step := min(1, 4*hertz(rateCents)/blocksPerSecond)
+	l.step = math.Copysign(step, l.step)
+}
+
+// next goes on by one block.
+func (l *lfo) next() {
+	if l.delay > 0 {
+		l.delay--
+		return
+	}
+	if l.value += l.step; l.value > 1 {
+		l.value, l.step = 2-l.value, -l.step
+	} else if l.value < -1 {
+		l.value, l.step = -2-l.value, -l.step
+	}
+}
+
+// oscillator reads a sample at any speed.
+type oscillator struct {
+	data       []float32
+	loop, end  uint64 // positions of the loop in data; without a loop, end of the sample
+	looping    bool
+	phase      uint64 // position with 32 bits of fraction
+	step       uint64 // per frame, with 32 bits of fraction
+	untilEnded bool   // the loop ends when the key is released
+}
+
+// maxStep is the highest speed: eight octaves and more above any sensible one.
+const maxStep = 1 << 12
+
+// tune sets the speed.
+func (o *oscillator) tune(ratio float64) {
+	o.step = uint64(min(max(ratio, 1e-6), maxStep) * (1 << 32))
+}
+
+// release lets a sample play to its end whose loop lasts only while the key is held.
+func (o *oscillator) release() {
+	if o.untilEnded && o.looping {
+		o.looping, o.end = false, uint64(len(o.data))
+	}
+}
+
+// skip goes on as fill does, without a sound. It reports whether the sample goes on.
+func (o *oscillator) skip(frames int) bool {
+	o.phase += o.step * uint64(frames) //nolint:gosec // positive
+	o.wrap()
+	return o.looping || o.phase>>32 < o.end
+}
+
+// wrap goes back to the start of the loop.
+func (o *oscillator) wrap() {
+	if o.looping && o.phase>>32 >= o.end {
+		length := (o.end - o.loop) << 32
+		o.phase = o.loop<<32 + (o.phase-o.loop<<32)%length
+	}
+}
+
+// fill writes the next frames; after the end of the sample they are silent. It
+// reports whether the sample goes on.
+func (o *oscillator) fill(out []float32) bool {
+	for len(out) > 0 {
+		n := o.plain(out)
+		out = out[n:]
+		o.wrap()
+		for len(out) > 0 && !o.inside() {
+			if !o.looping && o.phase>>32 >= o.end {
+				clear(out)
+				o.phase += o.step * uint64(len(out))
+				return false
+			}
+			out[0] = o.edge()
+			out = out[1:]
+			o.phase += o.step
+			o.wrap()
+		}
+	}
+	return o.looping || o.phase>>32 < o.end
+}
+
+// inside reports whether the four points around the position are neighbours in data.
+func (o *oscillator) inside() bool {
+	at := o.phase >> 32
+	return at >= 1 && at+2 < o.end && (!o.looping || at != o.loop)
+}
+
+// plain writes frames as long as the position is inside, and returns how many.
+func (o *oscillator) plain(out []float32) int {
+	if !o.inside() {
+		return 0
+	}
+	phase, step, data := o.phase, o.step, o.data
+	last := (o.end - 2) << 32
+	n := min(uint64(len(out)), (last-1-phase)/step+1)
+	if o.looping && phase>>32 < o.loop { // up to the loop's start, which has another neighbour
+		n = min(n, (o.loop<<32-1-phase)/step+1)
+	}
+	for i := range out[:n] {
+		at := phase >> 32
+		p := data[at-1 : at+3 : at+3]
+		out[i] = cubic(p[0], p[1], p[2], p[3], float32(uint32(phase))*(1.0/(1<<32))) //nolint:gosec // the fraction
+		phase += step
+	}
+	o.phase = phase
+	return int(n) //nolint:gosec // at most len(out)
+}
+
+// edge is the value where a neighbour is on the other side of the loop or outside of
+// the sample.
+func (o *oscillator) edge() float32 {
+	at := int64(o.phase >> 32)                       //nolint:gosec // below len(data)
+	fraction := float32(uint32(o.phase)) / (1 << 32) //nolint:gosec // the fraction
+	return cubic(o.point(at-1, at), o.point(at, at), o.point(at+1, at), o.point(at+2, at), fraction)
+}
+
+// point is a point of the sample near a position.
+func (o *oscillator) point(i, from int64) float32 {
+	loop, end := int64(o.loop), int64(o.end) //nolint:gosec // below len(data)
+	if o.looping {
+		switch {
+		case i >= end:
+			i = loop + (i-end)%(end-loop)
+		case i < loop && from == loop:
+			i = end - 1
+		}
+	}
+	i = min(max(i, 0), int64(len(o.data))-1)
+	return o.data[i]
+}
+
+// cubic interpolates between b and c by the curve through them whose slopes are those
+// of their neighbours.
+func cubic(a, b, c, d, x float32) float32 {
+	c1 := 0.5 * (c - a)
+	c2 := a - 2.5*b + 2*c - 0.5*d
+	c3 := 0.5*(d-a) + 1.5*(b-c)
+	return ((c3*x+c2)*x+c1)*x + b
+}
+
+// pitchRatio is the speed for an interval in cents.
+func pitchRatio(cents float64) float64 { return math.Exp2(math.Floor(cents) / 1200) }
+
+// filter is a resonant low-pass of second order.
+type filter struct {
+	on             bool
+	b0, b1, a1, a2 float32
+	x1, x2, y1, y2 float32
+	cutoff         float64 // in cents, of the coefficients
+	resonance      float64 // in centibels, of the coefficients
+}
+
+// tune computes the coefficients where they must change. A filter whose cutoff is
+// above what can be heard stays off.
+func (f *filter) tune(cutoff, resonance, rate float64) {
+	hz := hertz(cutoff)
+	if limit := 0.45 * rate; hz >= limit {
+		hz = limit
+		if !f.on && resonance == 0 {
+			return
+		}
+	}
+	if f.on && math.Abs(cutoff-f.cutoff) < 0.5 && resonance == f.resonance {
+		return
+	}
+	f.on, f.cutoff, f.resonance = true, cutoff, resonance
+	// The format counts resonance from the height of the peak over the level at 0 Hz;
+	// 0 is no peak, which is a quality of -3.01 dB. Half of a peak is taken back.
+	q := math.Pow(10, (resonance/10-3.01)/20)
+	gain := 1 / math.Sqrt(q*math.Sqrt2)
+	if resonance == 0 {
+		gain = 1
+	}
+	turn := 2 * math.Pi * hz / rate
+	alpha, cos := math.Sin(turn)/(2*q), math.Cos(turn)
+	a0 := 1 + alpha
+	f.b1 = float32((1 - cos) / a0 * gain)
+	f.b0 = f.b1 / 2
+	f.a1, f.a2 = float32(-2*cos/a0), float32((1-alpha)/a0)
+}
+
+// run filters a block in place.
+func (f *filter) run(block []float32) {
+	x1, x2, y1, y2 := f.x1, f.x2, f.y1, f.y2
+	for i, x := range block {
+		y := f.b0*(x+x2) + f.b1*x1 - f.a1*y1 - f.a2*y2
+		x2, x1, y2, y1 = x1, x, y1, y
+		block[i] = y
+	}
+	f.x1, f.x2, f.y1, f.y2 = x1, x2, flushed(y1), flushed(y2)
+}
+
+// flushed is 0 for numbers so small that computing with them is slow.
+func flushed(x float32) float32 {
+	if x < 1e-15 && x > -1e-15 {
+		return 0
+	}
+	return x
+}

@@ -10,20 +10,29 @@ package telemetry
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/contrib/bridges/otelslog"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // shutdownLimit is how long Shutdown waits for a collector. Tests set a longer time.
@@ -147,4 +156,326 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 		return fault.Wrap(fault.Internal, err, "shut down telemetry")
 	}
 	return nil
+}
+
+// Attribute keys that several packages use, in logs and in spans, so that one search
+// finds all entries about a thing.
+const (
+	KeyTraceID  = "trace_id"
+	KeySpanID   = "span_id"
+	KeyError    = "error"
+	KeyTool     = "tool"     // in the form space.name
+	KeyUpstream = "upstream" // its namespace
+	KeyScript   = "script"   // its hash
+	KeyJob      = "job"      // its id
+	KeySession  = "session"  // shortened: the whole handle is a secret
+	KeyTook     = "took"     // a duration
+
+	KeyPrincipal = "luanette.principal" // whose a span is
+	KeyOrg       = "luanette.org"
+	KeyPerson    = "luanette.person" // for whom a principal acts in a chat
+)
+
+// ownerAttributes says whose a span is. Spans of the local owner have none: where nobody
+// else is, everything is theirs.
+func ownerAttributes(o principal.Owner) []attribute.KeyValue {
+	if o == (principal.Owner{ID: principal.LocalID}) {
+		return nil
+	}
+	list := append(make([]attribute.KeyValue, 0, 3), attribute.String(KeyPrincipal, o.ID))
+	if o.Org != "" {
+		list = append(list, attribute.String(KeyOrg, o.Org))
+	}
+	if o.Person != "" {
+		list = append(list, attribute.String(KeyPerson, o.Person))
+	}
+	return list
+}
+
+// owner returns whose a span is.
+func (s *storedSpan) owner() (o principal.Owner) {
+	for _, a := range s.attributes {
+		switch a.Key {
+		case KeyPrincipal:
+			o.ID = a.Value.AsString()
+		case KeyOrg:
+			o.Org = a.Value.AsString()
+		case KeyPerson:
+			o.Person = a.Value.AsString()
+		}
+	}
+	return o
+}
+
+// Reserved reports whether an attribute says whose a span is: scripts cannot set it.
+func Reserved(key string) bool { return key == KeyPrincipal || key == KeyOrg || key == KeyPerson }
+
+// visible returns the trace as a principal sees it: without the spans of others. The id of a
+// trace can come from a client, so that a trace may have spans of several owners. ok is
+// false if nothing is left.
+func (k *storedTrace) visible(who principal.Principal) (seen storedTrace, ok bool) {
+	if who.SeesAll() {
+		return *k, true
+	}
+	for _, s := range k.spans {
+		if !who.Sees(s.owner()) {
+			continue
+		}
+		if !ok {
+			seen, ok = storedTrace{id: k.id, name: s.name, start: s.start}, true
+		}
+		seen.take(s)
+	}
+	return seen, ok
+}
+
+// JobTraces connects jobs, which run in the background and perhaps in another process, with
+// the traces that they come from.
+type JobTraces struct{}
+
+// Origin returns the span of ctx and that of the caller outside, as text that can be
+// stored; "" if there is none.
+func (JobTraces) Origin(ctx context.Context) string {
+	span := parentText(ctx, trace.SpanContextFromContext(ctx))
+	caller, _ := ctx.Value(callerKey{}).(trace.SpanContext)
+	return strings.TrimSpace(span + " " + parentText(ctx, caller))
+}
+
+// Join returns the context of a job's run and the id of its trace. A run that begins at
+// once continues the trace of its origin. A later one has a trace of its own, whose id is
+// the job's, with a link to the origin.
+func (JobTraces) Join(ctx context.Context, job, origin string, atOnce bool) (context.Context, string) {
+	span, caller := parseOrigin(origin)
+	if !span.IsValid() {
+		return WithTraceID(ctx, job), TraceID(job)
+	}
+	if !atOnce {
+		ctx = trace.ContextWithSpanContext(WithTraceID(ctx, job), trace.SpanContext{})
+		return context.WithValue(ctx, linkKey{}, span), TraceID(job)
+	}
+	if span.Equal(caller) { // the submitter made no span of its own
+		span = span.WithRemote(true)
+	}
+	ctx = trace.ContextWithSpanContext(ctx, span)
+	if caller.IsValid() {
+		ctx = context.WithValue(ctx, callerKey{}, caller.WithRemote(true))
+	}
+	return ctx, span.TraceID().String()
+}
+
+// Carry returns a function that makes another context part of the trace of ctx.
+func Carry(ctx context.Context) func(context.Context) context.Context {
+	origin := JobTraces{}.Origin(ctx)
+	if origin == "" {
+		return func(ctx context.Context) context.Context { return ctx }
+	}
+	return func(ctx context.Context) context.Context {
+		ctx, _ = JobTraces{}.Join(ctx, "", origin, true)
+		return ctx
+	}
+}
+
+// linkKey is the context key of the span that the first span of a trace links to.
+type linkKey struct{}
+
+// AddLink links a span to the origin of its trace, if Join has set one.
+func AddLink(ctx context.Context, span trace.Span) {
+	if origin, ok := ctx.Value(linkKey{}).(trace.SpanContext); ok {
+		span.AddLink(trace.Link{SpanContext: origin})
+	}
+}
+
+func parentText(ctx context.Context, span trace.SpanContext) string {
+	if !span.IsValid() {
+		return ""
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(ctx, span), carrier)
+	return carrier["traceparent"]
+}
+
+// parseOrigin reads what Origin returned. What is not a span context is ignored.
+func parseOrigin(text string) (span, caller trace.SpanContext) {
+	first, second, _ := strings.Cut(text, " ")
+	return parseParent(first), parseParent(second)
+}
+
+func parseParent(text string) trace.SpanContext {
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": text})
+	return trace.SpanContextFromContext(ctx).WithRemote(false)
+}
+
+type inheritedKey struct{}
+
+// WithAttributes returns a context whose spans all have these attributes: a search for a
+// job finds its calls, not only its run.
+func WithAttributes(ctx context.Context, all ...attribute.KeyValue) context.Context {
+	return context.WithValue(ctx, inheritedKey{}, all)
+}
+
+// inheritor gives spans the attributes of their context, and those of its principal.
+type inheritor struct{}
+
+func (inheritor) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
+	if all, ok := ctx.Value(inheritedKey{}).([]attribute.KeyValue); ok {
+		s.SetAttributes(all...)
+	}
+	if principal.Known(ctx) {
+		s.SetAttributes(ownerAttributes(principal.OwnerOf(ctx))...)
+	}
+}
+
+func (inheritor) OnEnd(sdktrace.ReadOnlySpan)      {}
+func (inheritor) Shutdown(context.Context) error   { return nil }
+func (inheritor) ForceFlush(context.Context) error { return nil }
+
+// idProvider is used when nothing is exported. Its spans record nothing but have real
+// ids, so that log lines, scripts and upstreams can still correlate requests. If the
+// context already has a span, that one is used: a span of ours would be missing in
+// every trace viewer.
+type idProvider struct{ noop.TracerProvider }
+
+func (idProvider) Tracer(string, ...trace.TracerOption) trace.Tracer { return idTracer{} }
+
+type idTracer struct{ noop.Tracer }
+
+// Start returns the span of ctx, or begins a trace.
+func (idTracer) Start(ctx context.Context, _ string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	root := len(options) > 0 && isRoot(options)
+	if !root && trace.SpanContextFromContext(ctx).IsValid() {
+		return ctx, trace.SpanFromContext(ctx)
+	}
+	ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceIDOf(ctx), SpanID: newSpanID()}))
+	return ctx, trace.SpanFromContext(ctx)
+}
+
+// ids makes the ids of the SDK's spans.
+type ids struct{}
+
+// NewIDs returns the ids of the first span of a trace.
+func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	return traceIDOf(ctx), newSpanID()
+}
+
+// NewSpanID returns the id of a further span.
+func (ids) NewSpanID(context.Context, trace.TraceID) trace.SpanID { return newSpanID() }
+
+type traceIDKey struct{}
+
+// WithTraceID makes a UUID the id of the trace that begins in ctx, so that it can be found
+// by what it is about. Any other text changes nothing.
+func WithTraceID(ctx context.Context, uuid string) context.Context {
+	id, err := trace.TraceIDFromHex(TraceID(uuid))
+	if err != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, traceIDKey{}, id)
+}
+
+// TraceID returns the id of the trace of a UUID.
+func TraceID(uuid string) string { return strings.ReplaceAll(uuid, "-", "") }
+
+func traceIDOf(ctx context.Context) trace.TraceID {
+	if id, ok := ctx.Value(traceIDKey{}).(trace.TraceID); ok {
+		return id
+	}
+	return newTraceID()
+}
+
+func newTraceID() (id trace.TraceID) {
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64()|1) // never all zero
+	return id
+}
+
+func newSpanID() (id trace.SpanID) {
+	binary.NativeEndian.PutUint64(id[:], rand.Uint64()|1)
+	return id
+}
+
+func isRoot(options []trace.SpanStartOption) bool {
+	config := trace.NewSpanStartConfig(options...)
+	return config.NewRoot()
+}
+
+// Propagator carries traces between programs: W3C trace context and baggage.
+//
+// While spans are only stored in memory, it injects the span of the caller, if the
+// trace came from one, in place of ours: a span that is never exported would be
+// missing between the caller's and the upstream's in every trace viewer.
+func Propagator() propagation.TextMapPropagator { return propagator{} }
+
+type propagator struct{}
+
+var w3c = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+
+// callerKey is the context key of the caller's span context.
+type callerKey struct{}
+
+func (propagator) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
+	ctx = w3c.Extract(ctx, carrier)
+	if caller := trace.SpanContextFromContext(ctx); caller.IsRemote() {
+		ctx = context.WithValue(ctx, callerKey{}, caller)
+	}
+	return ctx
+}
+
+func (propagator) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() && !span.SpanContext().IsSampled() {
+		caller, ok := ctx.Value(callerKey{}).(trace.SpanContext)
+		if ok && caller.TraceID() == span.SpanContext().TraceID() {
+			ctx = trace.ContextWithSpanContext(ctx, caller)
+		}
+	}
+	w3c.Inject(ctx, carrier)
+}
+
+func (propagator) Fields() []string { return w3c.Fields() }
+
+// Extract returns ctx with the trace of a request's headers, if there is one.
+func Extract(ctx context.Context, h http.Header) context.Context {
+	return Propagator().Extract(ctx, propagation.HeaderCarrier(h))
+}
+
+// Inject writes the trace of ctx into the headers of a request.
+func Inject(ctx context.Context, h http.Header) {
+	Propagator().Inject(ctx, propagation.HeaderCarrier(h))
+}
+
+// ExtractMeta returns ctx with the trace in an MCP request's _meta, from its keys
+// traceparent, tracestate and baggage.
+func ExtractMeta(ctx context.Context, meta map[string]any) context.Context {
+	return Propagator().Extract(ctx, metaCarrier(meta))
+}
+
+// InjectMeta writes the trace of ctx into meta and returns it. If meta is nil and
+// there is a trace, it makes a new map.
+func InjectMeta(ctx context.Context, meta map[string]any) map[string]any {
+	found := metaCarrier{}
+	Propagator().Inject(ctx, found)
+	if meta == nil && len(found) > 0 {
+		meta = make(map[string]any, len(found))
+	}
+	for k, v := range found {
+		meta[k] = v
+	}
+	return meta
+}
+
+// metaCarrier is a JSON object; only strings are read.
+type metaCarrier map[string]any
+
+func (m metaCarrier) Get(key string) string {
+	s, _ := m[key].(string)
+	return s
+}
+
+func (m metaCarrier) Set(key, value string) { m[key] = value }
+
+func (m metaCarrier) Keys() []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	return keys
 }

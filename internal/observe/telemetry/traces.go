@@ -1,15 +1,19 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -192,3 +196,189 @@ func failure(code codes.Code, description string) (failed bool, text string) {
 	}
 	return true, redact.Text(description)
 }
+
+// JSON returns a trace with the spans that the principal of ctx sees. It returns
+// fault.NotFound if it is not stored, or not theirs.
+func (t *Traces) JSON(ctx context.Context, id string) (json.RawMessage, error) {
+	found, ok := t.Get(ctx, id)
+	if !ok {
+		return nil, fault.New(fault.NotFound, "no trace %q", id).
+			WithHint("the id has 32 hex digits; only the latest traces are stored, see hud.recent_traces")
+	}
+	if found.Spans == nil {
+		found.Spans = []Span{}
+	}
+	return json.Marshal(found)
+}
+
+// storedTrace is a trace in the ring of Traces; a later trace reuses its memory. It is
+// converted to a Trace only when it is read, because every request makes spans and few
+// of them are ever read.
+type storedTrace struct {
+	id     trace.TraceID
+	name   string
+	start  time.Time
+	took   time.Duration
+	failed bool
+	count  int
+	spans  []*storedSpan
+}
+
+// storedSpan is a span of a storedTrace.
+type storedSpan struct {
+	id, parent trace.SpanID
+	name       string
+	kind       trace.SpanKind
+	start      time.Time
+	took       time.Duration
+	failed     bool
+	failure    string
+	attributes []attribute.KeyValue
+	events     []SpanEvent
+	links      []SpanLink
+}
+
+// begin reuses k for another trace. It keeps only the capacity for the spans of a
+// usual trace.
+func (k *storedTrace) begin(id trace.TraceID, first *storedSpan) {
+	const most = 8
+	spans := k.spans[:0]
+	clear(k.spans)
+	if cap(spans) > most {
+		spans = nil
+	}
+	*k = storedTrace{id: id, name: first.name, start: first.start, spans: spans}
+}
+
+// take adds a span that has ended.
+func (k *storedTrace) take(s *storedSpan) {
+	k.count++
+	k.failed = k.failed || s.failed
+	end := k.start.Add(k.took)
+	if !s.start.After(k.start) { // the outermost span begins first and ends last
+		k.name, k.start = s.name, s.start
+	}
+	if own := s.start.Add(s.took); own.After(end) {
+		end = own
+	}
+	k.took = end.Sub(k.start)
+	if len(k.spans) < maxSpans {
+		k.spans = append(k.spans, s)
+	}
+}
+
+// sorted returns the spans in the order they began.
+func (k *storedTrace) sorted() []*storedSpan {
+	return slices.SortedStableFunc(slices.Values(k.spans), func(a, b *storedSpan) int { return a.start.Compare(b.start) })
+}
+
+// head returns the trace without its spans.
+func (k *storedTrace) head() Trace {
+	return Trace{
+		ID: k.id.String(), Name: k.name, Start: k.start, Duration: k.took,
+		Failed: k.failed, Count: k.count, Tools: calledTools(k),
+	}
+}
+
+// whole returns the trace with its spans.
+func (k *storedTrace) whole() Trace {
+	t := k.head()
+	for _, s := range k.sorted() {
+		t.Spans = append(t.Spans, s.span())
+	}
+	return t
+}
+
+func (s *storedSpan) span() Span {
+	shown := Span{
+		ID: s.id.String(), Name: s.name, Kind: s.kind.String(), Start: s.start, Duration: s.took,
+		Error: s.failure, Failed: s.failed, Attributes: texts(s.attributes), Events: s.events, Links: s.links,
+	}
+	if s.parent.IsValid() {
+		shown.Parent = s.parent.String()
+	}
+	return shown
+}
+
+// maxTools limits how many tools are listed for a trace.
+const maxTools = 20
+
+// calledTools returns the full names of the tools that were called in a trace, in the
+// order of their first call. The tool that the request itself names is omitted unless
+// its full name differs, because it is the name of the trace.
+func calledTools(k *storedTrace) (names []string) {
+	named := map[trace.SpanID]bool{} // spans whose tool is already listed
+	for _, s := range k.sorted() {
+		tool, space := s.toolName()
+		if tool == "" || s.kind == trace.SpanKindServer && space == "" || s.kind == trace.SpanKindClient && named[s.parent] {
+			continue
+		}
+		named[s.id] = true
+		if space != "" {
+			tool = space + "." + tool
+		}
+		if "tools/call "+tool != k.name && !slices.Contains(names, tool) {
+			names = append(names, tool)
+		}
+	}
+	return names[:min(len(names), maxTools)]
+}
+
+// toolName returns the tool of a span, and its namespace.
+func (s *storedSpan) toolName() (tool, space string) {
+	var namespace, upstream string
+	for _, a := range s.attributes {
+		switch a.Key {
+		case "gen_ai.tool.name":
+			tool = a.Value.AsString()
+		case "mcp.namespace":
+			namespace = a.Value.AsString()
+		case "luanette.upstream":
+			upstream = a.Value.AsString()
+		}
+	}
+	return tool, cmp.Or(namespace, upstream)
+}
+
+// newMemoryProvider returns a provider of spans that are only stored in memory.
+func newMemoryProvider(recent *Traces) *sdktrace.TracerProvider {
+	limits := sdktrace.NewSpanLimits()
+	limits.AttributeCountLimit, limits.EventCountLimit = maxAttributes, maxEvents
+	return sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids{}), sdktrace.WithSampler(recordOnly{}), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(inheritor{}), sdktrace.WithSpanProcessor(memoryProcessor{recent}))
+}
+
+// recordOnly records every span without the sampled flag, because the flag would
+// promise upstreams that the span is exported.
+type recordOnly struct{}
+
+func (recordOnly) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly, Tracestate: trace.SpanContextFromContext(p.ParentContext).TraceState()}
+}
+
+func (recordOnly) Description() string { return "RecordOnly" }
+
+// memoryProcessor stores ended spans in the traces in memory.
+type memoryProcessor struct{ traces *Traces }
+
+func (memoryProcessor) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+
+func (p memoryProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
+	stored := storedSpan{
+		id: s.SpanContext().SpanID(), parent: s.Parent().SpanID(), name: s.Name(), kind: s.SpanKind(),
+		start: s.StartTime(), took: s.EndTime().Sub(s.StartTime()), attributes: s.Attributes(),
+	}
+	if s.Parent().IsRemote() && !s.SpanContext().IsSampled() { // the caller's span is not exported either
+		stored.parent = trace.SpanID{}
+	}
+	stored.failed, stored.failure = failure(s.Status().Code, s.Status().Description)
+	for _, e := range s.Events() {
+		stored.events = append(stored.events, SpanEvent{Name: e.Name, Time: e.Time, Attributes: texts(e.Attributes)})
+	}
+	for _, l := range s.Links() {
+		stored.links = append(stored.links, SpanLink{Trace: l.SpanContext.TraceID().String(), Span: l.SpanContext.SpanID().String()})
+	}
+	p.traces.add(s.SpanContext().TraceID(), &stored)
+}
+
+func (memoryProcessor) Shutdown(context.Context) error   { return nil }
+func (memoryProcessor) ForceFlush(context.Context) error { return nil }

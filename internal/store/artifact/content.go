@@ -2,13 +2,19 @@ package artifact
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"math"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
@@ -178,4 +184,347 @@ func (s *Store) Stats(ctx context.Context) (items, bytes int64, err error) {
 	}
 	err = s.db.Read(ctx, func(tx *db.Tx) error { return tx.QueryRow(ctx, query, args...).Scan(&items, &bytes) })
 	return items, bytes, err
+}
+
+// Bytes are stored before the rows that refer to them, and removed after those. In between,
+// a claim says that they are needed. So a content that a row refers to is never missing,
+// and bytes always have a row in contents by which Collect finds them.
+
+const (
+	storing = 6 * time.Hour // until a claim of somebody who stores a content is that of a dead process
+	inUse   = time.Hour     // how long a content stays for runs that found it before it was deleted
+)
+
+// claim is somebody who stores a content.
+type claim struct {
+	id    string
+	owner principal.Owner
+}
+
+// claiming returns r so that its content is claimed when all of it was read, before it is
+// stored. If it is too much for the quota of its owner's organisation, reading ends with an
+// error and nothing is stored.
+func (s *Store) claiming(ctx context.Context, c claim, r io.Reader) io.Reader {
+	limit := s.limitOf(c.owner.Org)
+	if limit <= 0 {
+		limit = math.MaxInt64
+	}
+	return cas.Guard(r, limit, func(ref cas.Ref, size int64) error {
+		if ref.IsZero() { // it is larger than the quota
+			return s.db.Read(ctx, func(tx *db.Tx) error { return s.checkQuota(ctx, tx, c.owner.Org, ref, size) })
+		}
+		return s.db.Write(ctx, func(tx *db.Tx) error {
+			if err := s.checkQuota(ctx, tx, c.owner.Org, ref, size); err != nil {
+				return err
+			}
+			return s.claim(ctx, tx, c.id, ref, size)
+		})
+	})
+}
+
+// claim stores that a content is being stored. Until somebody has it, nobody may read it;
+// but bytes that no row knows are those of another program, and everybody's.
+func (s *Store) claim(ctx context.Context, tx *db.Tx, id string, ref cas.Ref, size int64) error {
+	now := s.clock.Now()
+	foreign, err := s.blobs.Has(ctx, tx, ref)
+	if err != nil {
+		return err
+	}
+	restricted := 1
+	if foreign {
+		restricted = 0
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO contents (hash, size, mime, created_at, restricted) VALUES ($1, $2, 'application/octet-stream', $3, $4)
+		ON CONFLICT (hash) DO UPDATE SET restricted = CASE WHEN contents.restricted = 2 THEN 1 ELSE contents.restricted END`,
+		ref.String(), size, now.UnixMicro(), restricted)
+	if err != nil {
+		return err
+	}
+	return addClaim(ctx, tx, id, ref, now.Add(storing))
+}
+
+func addClaim(ctx context.Context, tx *db.Tx, id string, ref cas.Ref, until time.Time) error {
+	_, err := tx.Exec(ctx, "INSERT INTO content_claims (id, hash, until) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING", id, ref.String(), until.UnixMicro())
+	return err
+}
+
+// settle ends a claim in the transaction that says who has the content.
+func (s *Store) settle(ctx context.Context, tx *db.Tx, c claim, ref cas.Ref) error {
+	result, err := tx.Exec(ctx, "DELETE FROM content_claims WHERE id = $1", c.id)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, cas.ErrRemoved)
+	}
+	return s.mustHave(ctx, tx, ref)
+}
+
+// unclaim ends a claim of a content that was not stored. If that fails, the claim ends by
+// itself.
+func (s *Store) unclaim(ctx context.Context, c claim) {
+	_ = s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, "DELETE FROM content_claims WHERE id = $1", c.id)
+		return err
+	})
+}
+
+// mustHave returns cas.ErrRemoved if the bytes of a content are not stored.
+func (s *Store) mustHave(ctx context.Context, tx *db.Tx, ref cas.Ref) error {
+	if has, err := s.blobs.Has(ctx, tx, ref); err != nil || has {
+		return err
+	}
+	return cas.ErrRemoved
+}
+
+// Use is called by transactions that store the hash of a content in a column that keeps it:
+// see cas.Column. It is an error if the content does not exist any more.
+func (s *Store) Use(ctx context.Context, tx *db.Tx, ref cas.Ref) error {
+	_, err := tx.Exec(ctx, "UPDATE contents SET restricted = CASE WHEN restricted = 2 THEN 1 ELSE restricted END WHERE hash = $1", ref.String())
+	if err == nil {
+		err = s.mustHave(ctx, tx, ref)
+	}
+	if errors.Is(err, cas.ErrRemoved) {
+		return fault.New(fault.NotFound, "the content %s was deleted", ref.Short()).WithHint("store it again: the same content gets the same hash")
+	}
+	return err
+}
+
+// putContent stores all of r for an owner, within the quota of the owner's organisation, and
+// calls record in the transaction that says whose it is.
+func (s *Store) putContent(ctx context.Context, owner principal.Owner, r io.Reader, mime string, record func(tx *db.Tx, ref cas.Ref, size int64) error) error {
+	const tries = 3
+	again, _ := r.(io.Seeker)
+	var began int64
+	if again != nil {
+		var err error
+		if began, err = again.Seek(0, io.SeekCurrent); err != nil {
+			again = nil
+		}
+	}
+	for try := 1; ; try++ {
+		err := s.putOnce(ctx, claim{rand.Text(), owner}, r, mime, record)
+		if !errors.Is(err, cas.ErrRemoved) {
+			return err
+		}
+		if again == nil || try == tries {
+			return fault.New(fault.Unavailable, "the same content was just deleted").WithHint("store it once more")
+		}
+		if _, err := again.Seek(began, io.SeekStart); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Store) putOnce(ctx context.Context, c claim, r io.Reader, mime string, record func(tx *db.Tx, ref cas.Ref, size int64) error) error {
+	ref, size, err := s.blobs.Put(ctx, s.claiming(ctx, c, r))
+	if err == nil {
+		err = s.db.Write(ctx, func(tx *db.Tx) error {
+			err := s.checkQuota(ctx, tx, c.owner.Org, ref, size)
+			if err == nil {
+				err = s.own(ctx, tx, c.owner, Content{Hash: ref, Size: size, MIME: mime})
+			}
+			if err == nil {
+				err = s.settle(ctx, tx, c, ref)
+			}
+			if err == nil {
+				err = record(tx, ref, size)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		s.unclaim(context.WithoutCancel(ctx), c)
+	}
+	return err
+}
+
+// Contents lists the columns with hashes of contents.
+func Contents() []cas.Column {
+	return []cas.Column{
+		{Table: "content_owners", Name: "hash", Where: cas.All},
+		{Table: "artifacts", Name: "hash", Where: cas.All},
+		{Table: "artifacts_deleted", Name: "hash", Where: cas.All}, // while they can be restored
+		{Table: "content_claims", Name: "hash", Where: cas.All},    // while they last
+		{Table: "contents", Name: "hash", Why: "the contents themselves"},
+		{Table: cas.TableBlobs, Name: "hash", Why: "the bytes themselves"},
+		{Table: cas.TableParts, Name: "hash", Why: "the bytes themselves"},
+		{Table: "artifacts", Name: "parent", Why: "where something came from: nobody reads the parent by it"},
+		{Table: "artifacts_deleted", Name: "record", Why: "the hash again, and the parent"},
+	}
+}
+
+// collected is how often Run looks for contents to remove.
+const collected = time.Hour
+
+// Run removes contents that nobody needs, now and every hour, until ctx ends. All nodes may
+// do it.
+func (f *Files) Run(ctx context.Context, log *slog.Logger) {
+	var following sync.WaitGroup
+	defer following.Wait()
+	if f.shared != nil {
+		following.Go(func() { _ = f.shared.Follow(ctx) }) // until ctx ends
+	}
+	for {
+		_, err := f.Collect(ctx)
+		if err = errors.Join(err, f.sweep(ctx), f.recount(ctx)); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "contents not removed yet", "error", err)
+		}
+		if f.clock.Sleep(ctx, collected) != nil {
+			return
+		}
+	}
+}
+
+// sweep removes files that no process finishes, and those of contents that other nodes
+// removed.
+func (f *Files) sweep(ctx context.Context) error {
+	if f.shared != nil {
+		return f.shared.Sweep(ctx)
+	}
+	f.folder.Sweep()
+	return nil
+}
+
+// Collect removes the bytes of all contents that nobody has and that no row needs, and
+// returns how many there were. Contents of everybody stay, and so do bytes in the folder
+// that no row knows: other programs may use them. What fails is tried again the next time.
+//
+// First it stores which contents are to be removed. Then each is removed in a transaction
+// of its own, unless somebody stored or used it meanwhile. So wherever the process dies,
+// no content is missing that a row refers to.
+func (s *Store) Collect(ctx context.Context) (removed int, err error) {
+	s.collecting.Lock()
+	defer s.collecting.Unlock()
+	if err := s.expire(ctx); err != nil {
+		return 0, err
+	}
+	unused, err := s.unused(ctx)
+	if err != nil {
+		return 0, err
+	}
+	const atOnce = 200
+	last := ""
+	for {
+		refs, err := s.removable(ctx, unused, last, atOnce)
+		if err != nil || len(refs) == 0 {
+			return removed, err
+		}
+		last = refs[len(refs)-1].String()
+		if err := s.condemn(ctx, unused, refs); err != nil {
+			return removed, err
+		}
+		n, failed := s.removeAll(ctx, refs)
+		if removed += n; failed != nil {
+			return removed, failed
+		}
+	}
+}
+
+// expire deletes what kept contents until now: artifacts that can no longer be restored, and
+// claims.
+func (s *Store) expire(ctx context.Context) error {
+	now := s.clock.Now()
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, "DELETE FROM artifacts_deleted WHERE deleted_at < $1", now.Add(-restorable).UnixMicro())
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM content_claims WHERE until < $1", now.UnixMicro())
+		}
+		return err
+	})
+}
+
+// unused returns the condition on rows of contents that nobody has and nothing needs.
+func (s *Store) unused(ctx context.Context) (condition string, err error) {
+	var tables []string
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		tables, err = tx.Tables(ctx)
+		return err
+	})
+	parts := []string{"contents.restricted = 1"}
+	for _, c := range slices.Concat(Contents(), s.columns) {
+		switch {
+		case c.Where == "" || !slices.Contains(tables, c.Table): // some parts of the server create their tables when they are first used
+		case c.Where == cas.All:
+			parts = append(parts, fmt.Sprintf("NOT EXISTS (SELECT 1 FROM %[1]s WHERE %[1]s.%[2]s = contents.hash)", c.Table, c.Name))
+		default: // the few rows that need their content are found once
+			parts = append(parts, fmt.Sprintf("contents.hash NOT IN (SELECT %[2]s FROM %[1]s WHERE %[3]s)", c.Table, c.Name, c.Where))
+		}
+	}
+	return "(" + strings.Join(parts, " AND ") + ")", err
+}
+
+// removable returns contents that are unused, or that were to be removed before.
+func (s *Store) removable(ctx context.Context, unused, after string, limit int) (refs []cas.Ref, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		refs, err = db.All(ctx, tx, scanRef, "SELECT hash FROM contents WHERE hash > $1 AND (contents.restricted = 2 OR "+unused+") ORDER BY hash LIMIT $2", after, limit)
+		return err
+	})
+	return refs, err
+}
+
+// condemn stores that contents are to be removed, if they are still unused.
+func (s *Store) condemn(ctx context.Context, unused string, refs []cas.Ref) error {
+	args, places := make([]any, len(refs)), make([]string, len(refs))
+	for i, ref := range refs {
+		args[i], places[i] = ref.String(), fmt.Sprintf("$%d", i+1)
+	}
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE contents SET restricted = 2 WHERE hash IN ("+strings.Join(places, ", ")+") AND "+unused, args...)
+		return err
+	})
+}
+
+func (s *Store) removeAll(ctx context.Context, refs []cas.Ref) (removed int, err error) {
+	for _, ref := range refs {
+		done, failed := s.remove(ctx, ref)
+		if done {
+			removed++
+		}
+		err = errors.Join(err, failed)
+	}
+	return removed, err
+}
+
+// remove removes a content that is to be removed. Whoever stores or uses it at the same time
+// changes the same row, and so waits for the end of this transaction or prevents it.
+func (s *Store) remove(ctx context.Context, ref cas.Ref) (removed bool, err error) {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		removed = false
+		result, err := tx.Exec(ctx, "UPDATE contents SET restricted = 2 WHERE hash = $1 AND restricted = 2", ref.String())
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+		if err := s.blobs.Remove(ctx, tx, ref); err != nil {
+			return err
+		}
+		removed = true
+		_, err = tx.Exec(ctx, "DELETE FROM contents WHERE hash = $1", ref.String())
+		return err
+	})
+	return removed && err == nil, err
+}
+
+// recount corrects sums of organisations that are not right. They are, unless somebody
+// changed rows by hand.
+func (s *Store) recount(ctx context.Context) error {
+	const wrong = `SELECT org FROM org_storage WHERE bytes <>
+		(SELECT COALESCE(SUM(size), 0) FROM (SELECT DISTINCT hash, size FROM content_owners WHERE content_owners.org = org_storage.org) AS owned)`
+	var orgs []string
+	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
+		orgs, err = db.All(ctx, tx, scanText, wrong)
+		return err
+	})
+	for _, org := range orgs {
+		if err == nil {
+			err = s.db.Write(ctx, func(tx *db.Tx) error {
+				_, err := tx.Exec(ctx, "DELETE FROM org_storage WHERE org = $1", org)
+				return err
+			})
+		}
+	}
+	return err
 }

@@ -1,10 +1,12 @@
 package artifact
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -208,4 +210,200 @@ func readCursor(text string) (c cursor, err error) {
 		return c, fault.New(fault.InvalidParams, "%.40q is not a cursor", text).WithHint("begin again without a cursor")
 	}
 	return c, nil
+}
+
+// eachCandidate calls do for every artifact of the given numbers, complete with
+// tags and annotations. It needs three statements for all of them.
+func eachCandidate(ctx context.Context, tx *db.Tx, numbers []int64, do func(*Artifact)) error {
+	if len(numbers) == 0 {
+		return nil
+	}
+	in := " WHERE number IN (" + joined(numbers) + ")"
+	rows, err := db.All(ctx, tx, scanRow, "SELECT "+columns+" FROM artifacts"+in)
+	if err != nil {
+		return err
+	}
+	byNumber := make(map[int64]*Artifact, len(rows))
+	for i := range rows {
+		byNumber[rows[i].number] = &rows[i]
+	}
+	if err := attachTags(ctx, tx, in, byNumber); err != nil {
+		return err
+	}
+	if err := attachAnnotations(ctx, tx, in, byNumber); err != nil {
+		return err
+	}
+	for i := range rows {
+		do(&rows[i])
+	}
+	return nil
+}
+
+func attachTags(ctx context.Context, tx *db.Tx, in string, byNumber map[int64]*Artifact) error {
+	_, err := db.All(ctx, tx, func(row db.Scanner) (none struct{}, err error) {
+		var number int64
+		var tag string
+		if err := row.Scan(&number, &tag); err != nil {
+			return none, err
+		}
+		a := byNumber[number]
+		a.Tags = append(a.Tags, tag)
+		return none, nil
+	}, "SELECT number, tag FROM artifact_tags"+in+" ORDER BY number, tag")
+	return err
+}
+
+func attachAnnotations(ctx context.Context, tx *db.Tx, in string, byNumber map[int64]*Artifact) error {
+	_, err := db.All(ctx, tx, func(row db.Scanner) (none struct{}, err error) {
+		var number int64
+		n, err := scanAnnotation(prefixScanner{row, &number})
+		if err == nil {
+			a := byNumber[number]
+			a.Annotations = append(a.Annotations, n)
+		}
+		return none, err
+	}, "SELECT number, message, vibe, source, created_at FROM artifact_annotations"+in+" ORDER BY number, place")
+	return err
+}
+
+// prefixScanner reads one more column before the requested ones.
+type prefixScanner struct {
+	row   db.Scanner
+	first any
+}
+
+func (p prefixScanner) Scan(dest ...any) error { return p.row.Scan(append([]any{p.first}, dest...)...) }
+
+func joined(numbers []int64) string {
+	var out strings.Builder
+	for i, number := range numbers {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(strconv.FormatInt(number, 10))
+	}
+	return out.String()
+}
+
+// filter is a condition on one field of a query. An index in the order of the artifacts'
+// numbers answers each.
+type filter struct {
+	column string // of artifacts, or "tag"
+	value  string
+	count  int // number of matching artifacts, up to MaxCounted
+}
+
+// filters returns the conditions of a query, the most selective first: it drives the
+// query, and the others are looked up for its rows. Of equals the tag comes last, because
+// it is the fastest to look up.
+func (q Query) filters(ctx context.Context, tx *db.Tx) (given []filter, err error) {
+	for _, f := range q.fields() {
+		if f.value == "" {
+			continue
+		}
+		if f.count, err = count(ctx, tx, []filter{f}, everything); err != nil {
+			return nil, err
+		}
+		given = append(given, f)
+	}
+	if len(q.MIME) > 0 {
+		given = append(given, filter{column: "mime", value: strings.Join(q.MIME, " "), count: MaxCounted}) // no index answers it
+	}
+	slices.SortStableFunc(given, func(a, b filter) int { return cmp.Compare(a.count, b.count) })
+	return given, nil
+}
+
+func (q Query) fields() []filter {
+	fields := []filter{{column: "parent", value: written(q.Parent)}, {column: "name", value: q.Name}, {column: "creator", value: q.Creator}}
+	for _, tag := range q.Tags {
+		fields = append(fields, filter{column: "tag", value: tag})
+	}
+	return fields
+}
+
+// count returns the number of artifacts that match all filters and that somebody sees, up
+// to MaxCounted.
+func count(ctx context.Context, tx *db.Tx, filters []filter, w audience) (total int, err error) {
+	column, from, where, args := joinedBy(filters, w)
+	if len(filters) == 1 && filters[0].column == "tag" && w.all() { // needs no access to artifacts
+		column, from, where = "number", "artifact_tags", []string{"tag = $1"}
+	}
+	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT %s FROM %s%s ORDER BY %s DESC LIMIT %d) AS first",
+		column, from, conditions(where), column, MaxCounted), args...).Scan(&total)
+	return total, err
+}
+
+// joinedBy returns the filters as SQL, for the artifacts that somebody sees, and the column
+// to order by.
+func joinedBy(filters []filter, w audience) (column, from string, where []string, args []any) {
+	column, from = "a.number", "artifacts a"
+	for i, f := range filters {
+		if f.column == "mime" {
+			condition, values := mimeCondition(strings.Fields(f.value), len(args))
+			where, args = append(where, condition), append(args, values...)
+			continue
+		}
+		args = append(args, f.value)
+		switch {
+		case f.column != "tag":
+			where = append(where, fmt.Sprintf("a.%s = $%d", f.column, len(args)))
+		case i == 0:
+			column, from = "t.number", "artifact_tags t CROSS JOIN artifacts a"
+			where = append(where, "t.number = a.number", fmt.Sprintf("t.tag = $%d", len(args)))
+		default:
+			where = append(where, fmt.Sprintf("EXISTS (SELECT 1 FROM artifact_tags t WHERE t.tag = $%d AND t.number = a.number)", len(args)))
+		}
+	}
+	if !w.all() {
+		sees, values := w.sees("a", len(args))
+		where, args = append(where, sees), append(args, values...)
+	}
+	return column, from, where, args
+}
+
+func conditions(where []string) string {
+	if len(where) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(where, " AND ")
+}
+
+// mimeCondition returns the condition on types as SQL; n arguments come before its own.
+func mimeCondition(patterns []string, n int) (sql string, args []any) {
+	var wanted, others []string
+	for _, p := range patterns {
+		if other, not := strings.CutPrefix(p, "!"); not {
+			args = append(args, other)
+			others = append(others, fmt.Sprintf("a.mime NOT LIKE $%d", n+len(args)))
+			continue
+		}
+		args = append(args, p)
+		wanted = append(wanted, fmt.Sprintf("a.mime LIKE $%d", n+len(args)))
+	}
+	if len(wanted) > 0 {
+		others = append(others, "("+strings.Join(wanted, " OR ")+")")
+	}
+	return strings.Join(others, " AND "), args
+}
+
+// fitsMIME reports whether a type matches patterns.
+func fitsMIME(patterns []string, mime string) bool {
+	wanted, fits := false, false
+	for _, p := range patterns {
+		other, not := strings.CutPrefix(p, "!")
+		if not && Like(other, mime) {
+			return false
+		}
+		wanted, fits = wanted || !not, fits || !not && Like(p, mime)
+	}
+	return !wanted || fits
+}
+
+// Like is LIKE of SQL for patterns with at most one %.
+func Like(pattern, text string) bool {
+	before, after, any := strings.Cut(pattern, "%")
+	if !any {
+		return pattern == text
+	}
+	return len(text) >= len(before)+len(after) && strings.HasPrefix(text, before) && strings.HasSuffix(text, after)
 }

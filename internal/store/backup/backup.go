@@ -6,6 +6,7 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // Format is the number of the layout described above.
@@ -101,4 +103,16 @@ func notABackup(err error) error {
 		text += ": " + err.Error()
 	}
 	return fault.New(fault.InvalidParams, "%s", text).WithHint("`luanette backup FILE` creates one")
+}
+
+// Schema is what the packages that own the tables provide.
+type Schema struct {
+	// Known is the migrations of all sets of tables.
+	Known map[string]fs.FS
+	// CreateTables creates the tables that have no migrations.
+	CreateTables func(context.Context, *db.DB) error
+	// Release changes a set of tables for a database that only one process uses.
+	Release map[string]func(context.Context, *db.DB) error
+	// RunningNodes returns the names of the nodes that use a database.
+	RunningNodes func(context.Context, *db.DB) ([]string, error)
 }

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/db"
@@ -193,3 +196,99 @@ func (d *download) Read(p []byte) (int, error) {
 }
 
 var _ Store = (*Database)(nil)
+
+// The tables, for packages that fill a database.
+const (
+	MigrationSet = "blobs" // name of the set of migrations, from before the package was called cas
+	TableBlobs   = "blobs"
+	TableParts   = "blob_parts"
+)
+
+// FillDatabase inserts a content of a known hash and size into a database that is being
+// filled.
+func FillDatabase(ctx context.Context, f *db.Filling, hash string, size int64, r io.Reader) error {
+	place, left := int64(0), size
+	err := f.Load(ctx, db.Table{Name: TableParts, Columns: []string{"hash", "place", "data"}}, func() ([]any, error) {
+		if left == 0 && place > 0 {
+			return nil, nil
+		}
+		part := make([]byte, min(left, partSize))
+		if _, err := io.ReadFull(r, part); err != nil {
+			return nil, err
+		}
+		left -= int64(len(part))
+		place++
+		return []any{hash, place - 1, part}, nil
+	})
+	if err != nil {
+		return err
+	}
+	done := false
+	return f.Load(ctx, db.Table{Name: TableBlobs, Columns: []string{"hash", "size"}}, func() ([]any, error) {
+		if done {
+			return nil, nil
+		}
+		done = true
+		return []any{hash, size}, nil
+	})
+}
+
+// topicRemoved is the topic on which a node tells the others which content it removed.
+const topicRemoved = "contents.removed"
+
+// settled is the age of a file in the folder at which it is no longer being stored.
+const settled = 24 * time.Hour
+
+// Follow removes from the folder what other nodes remove from the database, until ctx
+// ends.
+func (s *Database) Follow(ctx context.Context) error {
+	return s.db.Listen(ctx, topicRemoved, func(n db.Notification) {
+		ref, err := Parse(n.Payload)
+		if err != nil {
+			return // some may have been missed: Sweep finds them
+		}
+		if _, err := s.Stat(ctx, ref); fault.CodeOf(err) == fault.NotFound {
+			_ = s.near.Remove(ctx, nil, ref) // likewise
+		}
+	})
+}
+
+// Sweep removes files from the folder that the database does not have: of contents that
+// other nodes removed while this one did not run.
+func (s *Database) Sweep(ctx context.Context) error {
+	s.near.Sweep()
+	folders, err := os.ReadDir(s.near.objects())
+	for _, folder := range folders {
+		if err == nil {
+			err = s.sweepFolder(ctx, folder.Name(), time.Now().Add(-settled))
+		}
+	}
+	return err
+}
+
+// sweepFolder is Sweep for the files whose hashes begin with prefix, and that were stored
+// before a time.
+func (s *Database) sweepFolder(ctx context.Context, prefix string, before time.Time) error {
+	files, err := os.ReadDir(filepath.Join(s.near.objects(), prefix))
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	known := map[string]bool{}
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		hashes, err := db.All(ctx, tx, func(row db.Scanner) (hash string, err error) { return hash, row.Scan(&hash) },
+			"SELECT hash FROM blobs WHERE hash >= $1 AND hash < $2", prefix, prefix+"g")
+		for _, hash := range hashes {
+			known[hash] = true
+		}
+		return err
+	})
+	for _, file := range files {
+		ref, unnamed := Parse(prefix + file.Name())
+		info, gone := file.Info()
+		if err != nil || unnamed != nil || gone != nil || known[ref.String()] || info.ModTime().After(before) {
+			continue
+		}
+		err = s.near.Remove(ctx, nil, ref)
+	}
+	return err
+}

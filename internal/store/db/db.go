@@ -24,10 +24,17 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/pressly/goose/v3"
+
+	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
@@ -224,4 +231,269 @@ func (d *DB) Close() error {
 func errClosed() error {
 	return fault.New(fault.Unavailable, "the database is closed").
 		WithHint("the program is shutting down; try again once it runs")
+}
+
+// dialect is what differs between databases. To add a database, write a file like
+// sqlite.go and add a case to dialectOf.
+type dialect interface {
+	kind() Kind
+	// connect opens the writer, and a pool of o.Readers connections for reading.
+	connect(ctx context.Context, o Options) (writer, *sql.DB, error)
+	// close releases what connect opened in addition.
+	close() error
+	// whileUnreachable retries a function while the database is unreachable.
+	whileUnreachable(ctx context.Context, do func() error) error
+	// explain wraps err with what it means: ErrUnique, ErrForeignKey and the like, or a
+	// fault with a hint. It returns unknown errors and nil unchanged.
+	explain(err error) error
+	// check looks for damage.
+	check(ctx context.Context, tx *Tx) error
+	// scrub is Scrub.
+	scrub(ctx context.Context, d *DB) error
+	// claim is Claim.
+	claim(ctx context.Context, name string) (release func() error, err error)
+	// now is the time on which all nodes agree.
+	now(ctx context.Context, tx *Tx) (time.Time, error)
+	// migrations is the name that goose has for the dialect.
+	migrations() goose.Dialect
+	// translate adapts migrations to the dialect.
+	translate(migrations fs.FS) fs.FS
+	// migrating runs f with a pool for changing tables, while no other process does
+	// the same if the database can ensure that.
+	migrating(ctx context.Context, f func(*sql.DB) error) error
+	// carrier sends notifications to other processes; nil means that there are none.
+	carrier(*broker) carrier
+	// external is DB.External.
+	external(ctx context.Context, d *DB) (External, error)
+	// dump and fill are ReadDump and FillEmpty.
+	dump(ctx context.Context, f func(*Dump) error) error
+	fill(ctx context.Context, f func(*Filling) error) error
+}
+
+// writer runs transactions that write.
+type writer interface {
+	write(ctx context.Context, f func(*Tx) error) error
+	// close waits for the running transaction, and refuses all others.
+	close() error
+}
+
+func dialectOf(address string) (dialect, error) {
+	scheme, rest, _ := strings.Cut(address, ":")
+	switch scheme {
+	case "sqlite":
+		return newSQLite(rest)
+	case "postgres", "postgresql":
+		return newPostgres(address)
+	default:
+		return nil, fault.New(fault.Config, "open database %s: unknown kind of database", redacted(address)).
+			WithHint("use sqlite:PATH, for example sqlite:luanette.db, or postgres://USER@HOST/DATABASE")
+	}
+}
+
+// redacted returns address without its password.
+func redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(unreadable address)"
+	}
+	if query := u.Query(); query.Has("password") {
+		query.Set("password", "xxxxx")
+		u.RawQuery = query.Encode()
+	}
+	return u.Redacted()
+}
+
+// Tables returns the names of all tables of ours.
+func (t *Tx) Tables(ctx context.Context) ([]string, error) {
+	query := "SELECT name FROM sqlite_master WHERE type = 'table'"
+	if t.dialect.kind() == Postgres {
+		query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+	}
+	return All(ctx, t, func(row Scanner) (name string, err error) { return name, row.Scan(&name) }, query)
+}
+
+// The errors of constraints, for errors.Is. The database's own message follows.
+var (
+	// ErrUnique means that a row with the same key exists already.
+	ErrUnique = fault.New(fault.Conflict, "the key exists already")
+	// ErrForeignKey means that a row refers to one that does not exist, or that a
+	// removed row is still referred to.
+	ErrForeignKey = fault.New(fault.Conflict, "a row refers to one that does not exist")
+	// ErrConstraint means that a value breaks a rule of its table.
+	ErrConstraint = fault.New(fault.InvalidParams, "the value breaks a rule of its table")
+	// ErrCommitUnknown means that the connection was lost during a commit and the
+	// outcome could not be looked up: the write may or may not have happened.
+	ErrCommitUnknown = fault.New(fault.Unavailable, "the connection to the database was lost during a commit; whether the write happened is unknown").
+				WithHint("check the current state before you retry")
+)
+
+// ErrUnwritable is wrapped by errors of Write whose cause is the disk: it is full, fails
+// or is read-only. The transaction was rolled back; the same write may succeed later.
+var ErrUnwritable = errors.New("the database cannot be written")
+
+// unwritable marks an error as ErrUnwritable without changing its text.
+type unwritable struct{ error }
+
+func (u unwritable) Unwrap() error        { return u.error }
+func (u unwritable) Is(target error) bool { return target == ErrUnwritable }
+
+// noteWrite remembers that a write failed because of the disk. One that succeeds proves
+// nothing: it may have changed nothing, or fit into the last free page.
+func (d *DB) noteWrite(err error) {
+	if errors.Is(err, ErrUnwritable) {
+		d.unwritable.Store(true)
+	}
+}
+
+// CheckReadable returns why nothing can be read, or nil.
+func (d *DB) CheckReadable(ctx context.Context) error {
+	var one int
+	return d.Read(ctx, func(tx *Tx) error { return tx.QueryRow(ctx, "SELECT 1").Scan(&one) })
+}
+
+// CheckWritable returns why nothing can be written, or nil. It writes only if a write
+// failed because of the disk, to find out whether there is space again.
+func (d *DB) CheckWritable(ctx context.Context) error {
+	if !d.unwritable.Load() {
+		return nil
+	}
+	err := d.Write(ctx, func(tx *Tx) error {
+		if _, err := tx.Exec(ctx, "CREATE TABLE space_check (filler TEXT)"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "INSERT INTO space_check (filler) VALUES ($1)", filler); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "DROP TABLE space_check")
+		return err
+	})
+	if err == nil {
+		d.unwritable.Store(false)
+	}
+	return err
+}
+
+// filler needs some pages of its own.
+var filler = strings.Repeat("no space? ", 6000)
+
+// Outages records whether the database was unreachable during a WaitForDatabase.
+type Outages struct{ met atomic.Bool }
+
+// Any reports whether the database was unreachable.
+func (o *Outages) Any() bool { return o.met.Load() }
+
+// WaitForDatabase is for work that must not be lost: Reads and Writes under the
+// context it returns wait for an unreachable database until ctx ends, where others
+// give up after Options.OutageTimeout.
+func WaitForDatabase(ctx context.Context) (context.Context, *Outages) {
+	o := &Outages{}
+	return context.WithValue(ctx, outagesKey{}, o), o
+}
+
+type outagesKey struct{}
+
+// reconnectDelay is the delay between attempts to reach a server.
+var reconnectDelay = backoff.Policy{First: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.5}
+
+// whileUnreachable repeats do while the server is unreachable, up to the timeout.
+func (p *postgres) whileUnreachable(ctx context.Context, do func() error) error {
+	promised, _ := ctx.Value(outagesKey{}).(*Outages)
+	deadline := time.Now().Add(p.outageTimeout)
+	for failures := 1; ; failures++ {
+		err := do()
+		if !isLost(err) {
+			return err
+		}
+		if promised != nil {
+			promised.met.Store(true)
+		} else if time.Now().After(deadline) {
+			return err
+		}
+		if sleep(ctx, reconnectDelay.Delay(failures)) != nil {
+			return err
+		}
+	}
+}
+
+// once is whileUnreachable without a retry.
+func once(_ context.Context, do func() error) error { return do() }
+
+// whileUnreachable runs do: a file is always reachable.
+func (*sqliteFile) whileUnreachable(ctx context.Context, do func() error) error { return once(ctx, do) }
+
+// Poll calls look after each notification on a topic, after a notification may have been
+// missed, and at every interval in any case, until ctx ends. Processes that share a
+// SQLite file cannot notify each other: there the interval is all there is.
+func (d *DB) Poll(ctx context.Context, topic string, every time.Duration, log *slog.Logger, look func(context.Context) error) {
+	notified := make(chan struct{}, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = d.Listen(ctx, topic, func(Notification) { // it ends with ctx
+			select {
+			case notified <- struct{}{}:
+			default: // a look is due already
+			}
+		})
+	}()
+	defer func() { <-ended }()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-notified:
+		case <-tick.C:
+		}
+		if err := look(ctx); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "changes of other processes not read", "topic", topic, "error", err)
+		}
+	}
+}
+
+// Scrub removes what deleted rows have left in the files of the database, as far as that
+// is possible while others use it. On Postgres that is the work of VACUUM, which the
+// server does by itself.
+func (d *DB) Scrub(ctx context.Context) error {
+	if d.closed.Load() {
+		return errClosed()
+	}
+	return d.dialect.explain(d.dialect.scrub(ctx, d))
+}
+
+func (*postgres) scrub(context.Context, *DB) error { return nil }
+
+// scrub fills the unused pages with zeros, by a table that uses all of them for a moment.
+// Then it empties the log. The rest of a page in use needs nothing: secure_delete
+// overwrites it. If a reader needs the log, it is overwritten later.
+func (s *sqliteFile) scrub(ctx context.Context, d *DB) error {
+	const portion, most = 4 << 20, 4096 // bytes of one transaction, for which others wait, and the number of them
+	for range most {
+		var unused int64
+		err := d.Write(ctx, func(tx *Tx) error {
+			err := tx.QueryRow(ctx, "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size").Scan(&unused)
+			if err == nil {
+				_, err = tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS db_zeros (zeros BLOB NOT NULL)")
+			}
+			if err == nil && unused > 0 {
+				_, err = tx.Exec(ctx, "INSERT INTO db_zeros (zeros) VALUES (zeroblob($1))", min(unused, portion))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if unused <= portion {
+			break
+		}
+	}
+	err := d.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(ctx, "DROP TABLE IF EXISTS db_zeros")
+		return err
+	})
+	if err == nil {
+		_, err = s.writers.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	}
+	return err
 }

@@ -3,17 +3,22 @@ package db
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"io/fs"
 	"net"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -94,7 +99,7 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 }
 
 // open returns a pool for database/sql over some of the connections, with the
-// transactions of transaction.go. wait waits for an unreachable server.
+// transactions of tx.go. wait waits for an unreachable server.
 func (p *postgres) open(size int, wait func(context.Context, func() error) error) *sql.DB {
 	pool := sql.OpenDB(pgConnector{connector{&p.all}, wait})
 	pool.SetMaxOpenConns(size)
@@ -259,4 +264,205 @@ func (p *postgres) check(ctx context.Context, tx *Tx) error {
 			WithHint("REINDEX what is not valid, or restore the database from a backup")
 	}
 	return nil
+}
+
+// sharedPool is the pool of connections that the store shares with a library. The library
+// closes the pool before the store closes; the store then continues with a new one.
+type sharedPool struct {
+	mu   sync.Mutex
+	pool *pgxpool.Pool
+	lent bool // the library uses it
+}
+
+// current returns the pool that the store uses.
+func (s *sharedPool) current() *pgxpool.Pool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pool
+}
+
+// lend returns the pool for the library, which closes it. Later calls return nil.
+func (s *sharedPool) lend() *pgxpool.Pool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lent {
+		return nil
+	}
+	s.lent = true
+	return s.pool
+}
+
+// renew gives the store a new pool, if it uses the one that is about to be closed. The
+// new pool connects on first use.
+func (s *sharedPool) renew(old *pgxpool.Pool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pool != old {
+		return nil
+	}
+	fresh, err := pgxpool.NewWithConfig(context.Background(), old.Config())
+	if err != nil {
+		return err
+	}
+	s.pool, s.lent = fresh, false
+	return nil
+}
+
+// connector opens connections of the current pool.
+type connector struct{ *sharedPool }
+
+// Connect takes a connection. If the pool was closed meanwhile, Connect uses the next one.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	for {
+		pool := c.current()
+		conn, err := stdlib.GetPoolConnector(pool).Connect(ctx)
+		if err == nil || ctx.Err() != nil || c.current() == pool {
+			return conn, err
+		}
+	}
+}
+
+// Driver returns the driver of pgx for database/sql.
+func (c connector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
+
+// cancelTimeout is how long the server may take to cancel a statement before the connection
+// is closed. Tests use a longer time.
+var cancelTimeout = 2 * time.Second
+
+// cancelOnServer makes connections cancel a statement at the server when its ctx ends, and stay
+// open. A connection that listens runs no statement, so there only the wait ends.
+func cancelOnServer(config *pgx.ConnConfig) {
+	config.Tracer = listenTracer{}
+	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { return &cancelHandler{conn: c} }
+}
+
+const listens = "listens"
+
+// listenTracer marks the connections that listen.
+type listenTracer struct{}
+
+func (listenTracer) TraceQueryStart(ctx context.Context, c *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if strings.HasPrefix(data.SQL, "LISTEN ") {
+		c.PgConn().CustomData()[listens] = true
+	}
+	return ctx
+}
+
+func (listenTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// cancelHandler handles the end of the ctx that a connection is used with.
+type cancelHandler struct {
+	conn *pgconn.PgConn
+	ctxwatch.Handler
+}
+
+func (e *cancelHandler) HandleCancel(ctx context.Context) {
+	e.Handler = &pgconn.CancelRequestContextWatcherHandler{Conn: e.conn, DeadlineDelay: cancelTimeout}
+	if e.conn.CustomData()[listens] != nil {
+		e.Handler = &pgconn.DeadlineContextWatcherHandler{Conn: e.conn.Conn()}
+	}
+	e.Handler.HandleCancel(ctx)
+}
+
+// lost means that the connection was lost: what was not committed is rolled back.
+type lost struct{ error }
+
+func (l lost) Unwrap() error { return l.error }
+
+// isLost reports whether err is that of a lost connection, or of a server that is
+// unreachable or refuses connections at the moment.
+func isLost(err error) bool {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		switch e.Code {
+		case "57P01", "57P02", "57P03", "53300": // shut down, crashed, starting up; too many connections
+			return true
+		}
+		return strings.HasPrefix(e.Code, "08")
+	}
+	var l lost
+	var refused *pgconn.ConnectError
+	var wire *net.OpError
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return false
+	case errors.As(err, &refused):
+		return true // including a timeout: it is that of the attempt
+	case errors.Is(err, context.DeadlineExceeded):
+		return false
+	}
+	return errors.As(err, &l) || errors.As(err, &wire) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+// isConflict reports whether another transaction conflicted with ours, which must then
+// be run again.
+func isConflict(err error) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case "40001", "40P01", "55P03": // serialization failure, deadlock, a lock that took too long
+		return true
+	case "0A000": // a migration changed the tables of a prepared statement
+		return strings.Contains(e.Message, "cached plan")
+	}
+	return false
+}
+
+func (p *postgres) explain(err error) error {
+	if err == nil || explained(err) {
+		return err
+	}
+	switch {
+	case isConflict(err):
+		return fault.Wrap(fault.Unavailable, err, "the write kept conflicting with other writes").WithHint("try again in a moment")
+	case isLost(err):
+		return fault.Wrap(fault.Unavailable, err, "the database is unreachable").
+			WithHint("make sure that Postgres runs at %s; this program then continues by itself", p.where)
+	}
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code {
+	case "23505":
+		return fmt.Errorf("%w: %w", ErrUnique, err)
+	case "23503":
+		return fmt.Errorf("%w: %w", ErrForeignKey, err)
+	case "22021", "22P05":
+		return fault.Wrap(fault.InvalidParams, err, "text that Postgres cannot store").
+			WithHint("remove zero bytes and invalid UTF-8")
+	case "53100":
+		return fault.Wrap(fault.Unavailable, unwritable{err}, "the disk of the database is full").
+			WithHint("free disk space at %s, then try again", p.where)
+	case "XX001", "XX002":
+		return fault.Wrap(fault.Internal, err, "the database is damaged").
+			WithHint("restore %s from a backup", p.where)
+	}
+	if strings.HasPrefix(e.Code, "23") {
+		return fmt.Errorf("%w: %w", ErrConstraint, err)
+	}
+	return err
+}
+
+func (p *postgres) cannotOpen(err error) error {
+	if explained(err) {
+		return err
+	}
+	hint := fmt.Sprintf("make sure that Postgres runs at %s and accepts connections from here", p.where)
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		switch {
+		case strings.HasPrefix(e.Code, "28"):
+			hint = "give the right user and password, postgres://USER:PASSWORD@HOST/DATABASE, or let Postgres trust them (pg_hba.conf)"
+		case e.Code == "3D000":
+			hint = "make the database first: createdb " + p.config.ConnConfig.Database
+		case e.Code == "42501":
+			hint = "let the user make tables: GRANT CREATE ON SCHEMA public TO " + p.config.ConnConfig.User
+		}
+	}
+	// The library's message names user, host and database, and never the password.
+	return fault.Wrap(fault.Config, err, "open database %s", p.where).WithHint("%s", hint)
 }

@@ -3,15 +3,19 @@ package db
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -186,5 +190,309 @@ func closeAll(pools ...*sql.DB) (err error) {
 			err = errors.Join(err, p.Close())
 		}
 	}
+	return err
+}
+
+// readSchema reads the header, the list of tables and the versions of all sets of tables:
+// what is damaged there makes everything else fail with errors that mislead.
+func readSchema(ctx context.Context, pool *sql.DB) error {
+	rows, err := pool.QueryContext(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'migrations_*'")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err has the error
+	var tables []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return err
+		}
+		tables = append(tables, name)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, name := range tables {
+		var problem string
+		if err := pool.QueryRowContext(ctx, "SELECT quick_check FROM pragma_quick_check($1)", name).Scan(&problem); err != nil {
+			return err
+		}
+		if problem != "ok" {
+			return damage(problem)
+		}
+	}
+	return nil
+}
+
+// damage is what a check found.
+type damage string
+
+func (d damage) Error() string { return string(d) }
+
+// damaged returns an error that names the last backup if err means that the file is
+// damaged, else nil.
+func (s *sqliteFile) damaged(err error, code fault.Code) error {
+	var e *sqlite.Error
+	var found damage
+	if !errors.As(err, &found) && (!errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_CORRUPT && e.Code()&0xff != sqlite3.SQLITE_NOTADB) {
+		return nil
+	}
+	backups, _ := filepath.Glob(filepath.Join(filepath.Dir(s.path), "backups", "*.backup")) // only the pattern can be wrong
+	if len(backups) == 0 {
+		return fault.Wrap(code, err, "the database %s is damaged", s.path).
+			WithHint("restore a backup: luanette restore FILE --replace keeps what is there; without a backup, sqlite3 %s .recover may save some of it", s.path)
+	}
+	return fault.Wrap(code, err, "the database %s is damaged", s.path).
+		WithHint("restore the last backup: luanette restore %s --replace", slices.Max(backups))
+}
+
+// Claim makes this process the only holder of the claim called name on this database,
+// until release is called or the process ends, even by a crash. While another process
+// holds it, Claim returns a fault.Conflict at once. On Postgres the claim also ends with
+// the connection that holds it, when the server restarts.
+func (d *DB) Claim(ctx context.Context, name string) (release func() error, err error) {
+	if d.closed.Load() {
+		return nil, errClosed()
+	}
+	return d.dialect.claim(ctx, name)
+}
+
+// claim opens an empty database beside the file in an exclusive transaction. It is a
+// lock of the operating system, which needs no cleanup after a crash.
+func (s *sqliteFile) claim(ctx context.Context, name string) (func() error, error) {
+	path := s.path + "." + name + ".lock"
+	file := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_busy_timeout=0&_txlock=exclusive"}
+	pool, err := sql.Open("sqlite", file.String())
+	if err != nil {
+		return nil, doing("claim "+name, err)
+	}
+	tx, err := pool.BeginTx(context.WithoutCancel(ctx), nil)
+	if err == nil {
+		return func() error { return errors.Join(tx.Rollback(), pool.Close()) }, nil
+	}
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY {
+		err = fault.New(fault.Conflict, "another process has claimed %s of %s", name, s.path).
+			WithHint("stop the other process, or give this one a data folder of its own")
+	}
+	return nil, errors.Join(err, pool.Close())
+}
+
+// claim takes an advisory lock on a connection of its own.
+func (p *postgres) claim(ctx context.Context, name string) (func() error, error) {
+	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	if err != nil {
+		return nil, doing("claim "+name, p.explain(err))
+	}
+	var ours bool
+	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", p.key("claim "+name)).Scan(&ours); err == nil && ours {
+		return func() error { return giveBack(context.WithoutCancel(ctx), conn) }, nil
+	}
+	if err == nil {
+		err = fault.New(fault.Conflict, "another process has claimed %s of %s", name, p.where).
+			WithHint("stop the other process, or give this one a database of its own")
+	}
+	return nil, errors.Join(p.explain(err), conn.Close(context.WithoutCancel(ctx)))
+}
+
+// unclaimTime is how long the server may take to release a claim.
+const unclaimTime = 10 * time.Second
+
+// giveBack unlocks and closes the connection. The server releases a lock some time after
+// its connection has closed, but the next claim should succeed at once. A lock that
+// cannot be released ends with the connection.
+func giveBack(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, unclaimTime)
+	defer cancel()
+	_, _ = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
+	return conn.Close(ctx)
+}
+
+// maxStatements is how many prepared statements a connection caches. The program has
+// fewer, except for those that it generates.
+const maxStatements = 256
+
+// cachingConnector opens connections that prepare a statement once: preparing costs
+// SQLite more than running most of ours.
+type cachingConnector struct{ driver.Connector }
+
+func newCachingConnector(dsn string) (driver.Connector, error) {
+	inner, err := sqlite.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return cachingConnector{inner}, nil
+}
+
+// Connect opens a connection.
+func (r cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := r.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &cachingConn{fullConn: inner.(fullConn), statements: map[string]*cachedStmt{}}, nil
+}
+
+// fullConn are the interfaces of the driver's connections.
+type fullConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+// cachingConn is a connection with its prepared statements. Like any driver's it is
+// used by one goroutine at a time.
+type cachingConn struct {
+	fullConn
+	statements map[string]*cachedStmt
+	uses       uint64 // counter for cachedStmt.used
+}
+
+// cachedStmt is a prepared statement. While its rows are being read it is busy, and
+// the same text is prepared again.
+type cachedStmt struct {
+	driver.StmtExecContext
+	driver.StmtQueryContext
+	close func() error
+	used  uint64
+	busy  bool
+}
+
+// isCacheable reports whether a statement is likely to be repeated, unlike one that
+// creates a table.
+func isCacheable(query string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(query), " ")
+	switch strings.ToUpper(word) {
+	case "SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "SAVEPOINT", "RELEASE":
+		return true
+	}
+	return false
+}
+
+// positional replaces $1, $2 … by ? if they appear in order and once each: the driver
+// looks up each named parameter among all of them.
+func positional(query string) string {
+	var out strings.Builder
+	rest, quoted := query, false
+	for next := 1; ; {
+		at := strings.IndexAny(rest, "'$")
+		if at < 0 {
+			return out.String() + rest
+		}
+		out.WriteString(rest[:at])
+		rest = rest[at:]
+		if rest[0] == '\'' {
+			quoted = !quoted
+		}
+		if quoted || rest[0] == '\'' {
+			out.WriteByte(rest[0])
+			rest = rest[1:]
+			continue
+		}
+		name := "$" + strconv.Itoa(next)
+		if !strings.HasPrefix(rest, name) || len(rest) > len(name) && rest[len(name)] >= '0' && rest[len(name)] <= '9' {
+			return query
+		}
+		out.WriteByte('?')
+		rest = rest[len(name):]
+		next++
+	}
+}
+
+// prepared is the cached statement of a query, or nil if it is to be run directly.
+func (m *cachingConn) prepared(ctx context.Context, query string) (*cachedStmt, error) {
+	m.uses++
+	if c := m.statements[query]; c != nil {
+		if c.busy {
+			return nil, nil //nolint:nilnil // nil is not an error here
+		}
+		c.used = m.uses
+		return c, nil
+	}
+	if !isCacheable(query) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	stmt, err := m.PrepareContext(ctx, positional(query))
+	if err != nil {
+		return nil, err
+	}
+	if len(m.statements) >= maxStatements {
+		if err := m.forget(); err != nil {
+			return nil, err
+		}
+	}
+	c := &cachedStmt{stmt.(driver.StmtExecContext), stmt.(driver.StmtQueryContext), stmt.Close, m.uses, false}
+	m.statements[query] = c
+	return c, nil
+}
+
+// forget closes the least recently used statement.
+func (m *cachingConn) forget() error {
+	var oldest string
+	for query, c := range m.statements {
+		if !c.busy && (oldest == "" || c.used < m.statements[oldest].used) {
+			oldest = query
+		}
+	}
+	if oldest == "" {
+		return nil
+	}
+	c := m.statements[oldest]
+	delete(m.statements, oldest)
+	return c.close()
+}
+
+// ExecContext runs a statement.
+func (m *cachingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c, err := m.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return m.fullConn.ExecContext(ctx, query, args)
+	}
+	return c.ExecContext(ctx, args)
+}
+
+// QueryContext runs a statement that returns rows.
+func (m *cachingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c, err := m.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return m.fullConn.QueryContext(ctx, query, args)
+	}
+	rows, err := c.QueryContext(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	c.busy = true
+	return &cachedRows{rows, c}, nil
+}
+
+// Close closes the statements, then the connection.
+func (m *cachingConn) Close() error {
+	for query, c := range m.statements {
+		delete(m.statements, query)
+		_ = c.close() // closing the connection reports the error
+	}
+	return m.fullConn.Close()
+}
+
+// cachedRows are rows that release their statement when closed.
+type cachedRows struct {
+	driver.Rows
+	of *cachedStmt
+}
+
+// Close closes the rows.
+func (b *cachedRows) Close() error {
+	err := b.Rows.Close()
+	b.of.busy = false
 	return err
 }
