@@ -8,7 +8,11 @@ package agent
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -16,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -195,4 +200,251 @@ func (l Limits) with(o Limits) Limits {
 		ResultBytes: cmp.Or(o.ResultBytes, l.ResultBytes), PromptBytes: cmp.Or(o.PromptBytes, l.PromptBytes), ToolTime: cmp.Or(o.ToolTime, l.ToolTime),
 		DirectTools: cmp.Or(o.DirectTools, l.DirectTools),
 	}
+}
+
+// Request is one message and what is known about its sender.
+type Request struct {
+	ID           string // request_id of every log record and span; generated if empty
+	Client       string // the program that sent it (client_id); may be empty
+	Org          string // may be empty
+	User         string // within Org
+	Conversation string // each conversation of a person has its own Lua session; may be empty
+	Model        string // one of Agent.Models; empty means the usual one
+	Message      string
+	Attachments  []llm.Media // images, sounds and files of the message
+	History      []Exchange  // sent to the model, the oldest first
+	Language     string      // language of the answer, such as "de"; empty or "en" gives no instruction
+	First        bool        // the person's first message: the model may greet them
+	Prompts      []Prompts   // later ones take precedence: the organisation's, a mode's, the person's
+	Servers      []Server    // that may be used, in the order they are shown; nil allows all
+	Memory       Memory      // may be nil
+	Journal      Journal     // makes the turn continue after an interruption; may be nil
+	Limits       Limits      // fields that are not zero replace those of Options
+
+	// Messages is the whole conversation of a client that keeps it itself. It replaces
+	// Message and History.
+	Messages     []llm.Message
+	Instructions string      // of that client, in addition to the prompts
+	ClientTools  ClientTools // tools that the client runs itself
+	MaxTokens    int         // of one answer of the model; zero means the model's limit
+}
+
+// ClientTools are tools that the client runs itself. A call of one ends the turn: it is
+// in Reply.Calls, and the client continues the conversation with its result.
+type ClientTools struct {
+	Tools  []llm.Tool
+	Choice llm.Choice // applies until the model calls one of them
+}
+
+// Exchange is an earlier message and its answer.
+type Exchange struct {
+	User      string
+	Assistant string
+	At        time.Time // may be zero
+}
+
+// Server is a server whose tools may be used.
+type Server struct {
+	Space string   // its namespace in Options.Tools
+	ID    string   // what the model and people call the namespace; the namespace itself if empty
+	Name  string   // display name; the ID if empty
+	Tools []string // only these; nil allows all
+}
+
+// id returns what the server's namespace is called in this turn.
+func (s Server) id() string { return cmp.Or(s.ID, s.Space) }
+
+// Memory stores one person's notes between conversations. The agent decides what to
+// store and what to remove. It is used by one goroutine at a time.
+type Memory interface {
+	// Load reads all sections, in any order.
+	Load(ctx context.Context) ([]Section, error)
+	// Save replaces them all.
+	Save(ctx context.Context, sections []Section) error
+}
+
+// Section is one note.
+type Section struct {
+	Name    string    `json:"name"`
+	Text    string    `json:"text"`
+	Pinned  bool      `json:"pinned"` // never removed to make space
+	Updated time.Time `json:"updated"`
+}
+
+// luaEval runs Lua, in the session of the conversation.
+var luaEval = tool.Ref{Name: "lua_eval"}
+
+const sessionKey = "session_id"
+
+// luaSession is the session of a conversation, looked up on first use.
+type luaSession struct {
+	once sync.Once
+	id   string
+	err  error
+}
+
+// arguments returns the arguments of a tool call: the model's, with the session added
+// for lua_eval.
+func (t *turn) arguments(ctx context.Context, ref tool.Ref, input json.RawMessage) (json.RawMessage, error) {
+	if ref != luaEval || !rawjson.IsObject(input) {
+		return input, nil
+	}
+	t.session.once.Do(func() { t.session.id, t.session.err = t.findSession(ctx) })
+	if t.session.err != nil {
+		return nil, t.session.err
+	}
+	if t.session.id == "" {
+		return input, nil
+	}
+	return rawjson.SetText(input, sessionKey, t.session.id), nil
+}
+
+// sessionName returns the name of the conversation's session.
+func (t *turn) sessionName() string {
+	if t.request.Conversation == "" {
+		return "chat"
+	}
+	return "chat:" + t.request.Conversation
+}
+
+// findSession finds or creates the conversation's session. If sessions are not
+// available, code runs without one.
+func (t *turn) findSession(ctx context.Context) (string, error) {
+	sessions, err := t.sessions(ctx, func(name string) bool { return name == t.sessionName() })
+	if err != nil {
+		return "", err
+	}
+	if len(sessions) > 0 {
+		return sessions[0], nil
+	}
+	made, err := t.ownTool(ctx, "session_create", map[string]string{"name": t.sessionName()})
+	if err != nil {
+		return "", err
+	}
+	var session struct {
+		ID string `json:"session_id"`
+	}
+	_ = json.Unmarshal(made, &session) // if creation failed, code runs without one
+	return session.ID, nil
+}
+
+// sessions returns the person's sessions with that name.
+func (t *turn) sessions(ctx context.Context, wanted func(name string) bool) (ids []string, err error) {
+	listed, err := t.ownTool(ctx, "session_list", struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Sessions []struct {
+			ID   string `json:"session_id"`
+			Name string
+		}
+	}
+	if json.Unmarshal(listed, &list) != nil {
+		return nil, nil //nolint:nilerr // who lists no sessions has none of ours
+	}
+	for _, s := range list.Sessions {
+		if wanted(s.Name) {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids, nil
+}
+
+// ownTool calls a built-in tool on behalf of the person. A missing tool returns nothing.
+func (t *turn) ownTool(ctx context.Context, name string, args any) (json.RawMessage, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	result, err := t.agent.options.Tools.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: raw, Caller: t.caller()})
+	if err != nil {
+		return nil, nil //nolint:nilerr // without sessions, code runs without them
+	}
+	view, err := result.View()
+	if err != nil || view.IsError {
+		return nil, err
+	}
+	return view.Structured, nil
+}
+
+// Reset closes the Lua session of a conversation.
+func (a *Agent) Reset(ctx context.Context, org, user, conversation string) error {
+	t := a.begin(Request{Org: org, User: user, Conversation: conversation}, nil)
+	return t.reset(ctx, func(name string) bool { return name == t.sessionName() })
+}
+
+// Forget closes the Lua sessions of all conversations of a person.
+func (a *Agent) Forget(ctx context.Context, org, user string) error {
+	t := a.begin(Request{Org: org, User: user}, nil)
+	return t.reset(ctx, func(name string) bool { return name == t.sessionName() || strings.HasPrefix(name, t.sessionName()+":") })
+}
+
+func (t *turn) reset(ctx context.Context, wanted func(name string) bool) error {
+	if t.agent.options.Tools == nil {
+		return nil
+	}
+	ids, err := t.sessions(ctx, wanted)
+	for _, id := range ids {
+		_, failed := t.ownTool(ctx, "session_reset", map[string]string{sessionKey: id})
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// Budget counts what turns use, and refuses requests to the model beyond a limit.
+type Budget interface {
+	// Check is called before each request to the model; an error ends the turn.
+	Check(ctx context.Context, who Spender) error
+	// Spend is called after each request to the model, also if it failed.
+	Spend(ctx context.Context, who Spender, model string, u llm.Usage) error
+}
+
+// Spender is who uses something, and for what.
+type Spender struct {
+	Turn      string // Request.ID
+	Org, User string
+}
+
+// refusedError is a request to the model that the budget refused.
+type refusedError struct{ error }
+
+func (e refusedError) Unwrap() error { return e.error }
+
+func (t *turn) spender() Spender {
+	return Spender{Turn: t.request.ID, Org: t.request.Org, User: t.request.User}
+}
+
+func (t *turn) checkBudget(ctx context.Context) error {
+	if t.agent.options.Budget == nil {
+		return nil
+	}
+	err := t.agent.options.Budget.Check(ctx, t.spender())
+	if fault.CodeOf(err) == fault.Limit {
+		return refusedError{err}
+	}
+	return err
+}
+
+// spend counts an answer. The answer is there, so it is passed on even if that fails.
+func (t *turn) spend(ctx context.Context, a *llm.Answer) {
+	if t.agent.options.Budget == nil {
+		return
+	}
+	if err := t.agent.options.Budget.Spend(ctx, t.spender(), cmp.Or(a.Model, t.reply.Model), a.Usage); err != nil {
+		t.note(ctx, slog.LevelError, "usage_error", slog.String("error", loggable(err)))
+	}
+}
+
+// stopAtBudget ends a turn that has already called tools with an answer that says why,
+// so that what was done is not lost. Other errors are returned.
+func (t *turn) stopAtBudget(err error) (done bool, _ error) {
+	var refused refusedError
+	if !errors.As(err, &refused) || t.reply.Iterations == 1 {
+		return false, err
+	}
+	t.add("I stopped here: %v. What is above may be incomplete.", err)
+	t.notice("budget", "%v", err)
+	t.reply.Stop = StopBudget
+	return true, nil
 }

@@ -2,6 +2,12 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -14,6 +20,110 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/core/principal"
 )
+
+// Event is something that happens during a turn: one of Status, Text, ToolUse,
+// ToolResult, Media, Usage and Notice.
+type Event interface{ happens() }
+
+// Status describes the current activity in a line, for people who wait.
+type Status struct{ Message string }
+
+// Text is a piece of the answer as it arrives. Pieces with the same Block belong
+// together; Blocks count from 0 over the whole turn and are the Reply's Responses.
+type Text struct {
+	Block int
+	Text  string
+}
+
+// ToolUse announces a tool call.
+type ToolUse struct {
+	ID        string // the same in ToolResult
+	Iteration int    // from 1
+	Tool      string // as people write it: namespace.name
+	Input     json.RawMessage
+}
+
+// ToolResult is the result of a tool call.
+type ToolResult struct {
+	ID        string
+	Iteration int
+	Tool      string
+	Text      string // as sent to the model
+	Failed    bool
+	Took      time.Duration
+}
+
+// Media is an image, a sound or a file of a tool's result, for people.
+type Media struct {
+	MediaInfo
+	Data []byte
+}
+
+// MediaInfo describes an image, a sound or a file.
+type MediaInfo struct {
+	ID   string `json:"id"` // within the turn; the same if the turn is interrupted and continues
+	Tool string `json:"tool,omitempty"`
+	Name string `json:"name,omitempty"`
+	MIME string `json:"mime_type"`
+	Size int    `json:"size"`
+}
+
+// UsedTool is a tool call of a turn, for people who read the answer later. What is long is
+// shortened.
+type UsedTool struct {
+	After    int             `json:"after"` // how many of the Reply's Responses came before
+	Tool     string          `json:"tool"`
+	Input    json.RawMessage `json:"input"`
+	Result   string          `json:"result"`
+	Failed   bool            `json:"failed,omitempty"`
+	Duration float64         `json:"duration_ms"`
+}
+
+// Usage is the usage of the turn so far.
+type Usage struct{ llm.Usage }
+
+// Notice is information about the turn that is not part of the answer: a limit that was
+// reached, a server that is unreachable.
+type Notice struct {
+	Code    string `json:"code"` // iteration_limit, call_limit, budget, refusal, max_tokens, arguments_cut, media_not_sent, unknown_outcome, server_away, model_busy, approval
+	Message string `json:"message"`
+}
+
+func (Status) happens()     {}
+func (Text) happens()       {}
+func (ToolUse) happens()    {}
+func (ToolResult) happens() {}
+func (Media) happens()      {}
+func (Usage) happens()      {}
+func (Notice) happens()     {}
+
+// Reply is a turn's outcome.
+type Reply struct {
+	RequestID  string
+	Responses  []string // one per block of text, over all iterations
+	Language   string   // the Request's, or "en"
+	Stop       llm.Stop // why the last answer ended; "iteration_limit" at the limit
+	Iterations int
+	ToolCalls  int // including those of scripts
+	Usage      llm.Usage
+	Model      string
+	Notices    []Notice
+	Media      []MediaInfo // images, sounds and files of tools' results
+	Tools      []UsedTool  // calls of the model, without those of scripts
+	Trace      string      // id of its trace, or ""
+
+	Calls []llm.Use     `json:"-"` // of the client's tools, which end a turn
+	Steps []llm.Message `json:"-"` // with Calls: what the turn added to the conversation, before the results of Calls
+}
+
+// Reasons to stop that are not the model's.
+const (
+	StopIterations llm.Stop = "iteration_limit" // the turn reached Limits.Iterations
+	StopBudget     llm.Stop = "budget"          // Options.Budget refused to go on
+)
+
+// Text is the whole answer, as stored in the history.
+func (r Reply) Text() string { return strings.Join(r.Responses, "\n") }
 
 // TurnStarted is published when a turn begins.
 type TurnStarted struct {
@@ -236,4 +346,143 @@ func (m meters) turn(ctx context.Context, e *TurnEnded, took time.Duration) {
 		who = append(who, attribute.String("error.type", e.ErrorType))
 	}
 	m.turns.Record(ctx, took.Seconds(), metric.WithAttributes(who...))
+}
+
+// note logs one record of the turn. All records have its request_id. They contain no
+// text of messages, arguments and answers, only sizes, unless Options.Content is set.
+func (t *turn) note(ctx context.Context, level slog.Level, event string, attrs ...slog.Attr) {
+	if !t.agent.log.Enabled(ctx, level) {
+		return
+	}
+	facts := []slog.Attr{
+		slog.String("event", event), slog.String("request_id", t.request.ID),
+		slog.Int64("timestamp", time.Now().UnixMilli()), slog.String("user_id", t.request.User),
+	}
+	if t.request.Org != "" {
+		facts = append(facts, slog.String("org", t.request.Org))
+	}
+	t.agent.log.LogAttrs(ctx, level, "chat", append(facts, attrs...)...)
+}
+
+func (t *turn) warn(ctx context.Context, event string) { t.note(ctx, slog.LevelWarn, event) }
+
+// content returns an attribute with text of the conversation, or with its length if
+// Options.Content is not set.
+func (t *turn) content(key, text string) slog.Attr {
+	if !t.agent.options.Content {
+		return slog.Int(key+"_length", len(text))
+	}
+	return slog.String(key, redact.Cut(text, 4096))
+}
+
+// loggable returns an error's text without content of the conversation: what a server or
+// tool returned can quote its arguments.
+func loggable(err error) string {
+	code := fault.CodeOf(err)
+	switch code {
+	case fault.Unavailable, fault.Timeout, fault.Limit, fault.ToolNotFound, fault.Cancelled, fault.NeedsAuth, fault.Config:
+		return string(code) + ": " + redact.Cut(err.Error(), 300)
+	default:
+		return string(code)
+	}
+}
+
+// modelEvent names an event of the model's API: claude_… is what the logs of Anthropic's
+// are searched for.
+func (t *turn) modelEvent(what string) string {
+	if t.model.About().Provider == "anthropic" {
+		return "claude_" + what
+	}
+	return "model_" + what
+}
+
+// noteAsking logs a request to the model.
+func (t *turn) noteAsking(ctx context.Context) {
+	about := t.model.About()
+	t.note(ctx, slog.LevelInfo, t.modelEvent("request"), slog.Int("iteration", t.reply.Iterations), slog.Int("message_count", len(t.messages)),
+		slog.String("provider", about.Provider), slog.String("model", about.Model), slog.Int("tools_offered", len(t.tools.offered)))
+}
+
+// noteAsked logs the model's answer.
+func (t *turn) noteAsked(ctx context.Context, a llm.Answer, err error, took time.Duration) {
+	if err != nil {
+		t.note(ctx, slog.LevelError, t.modelEvent("error"), slog.Int("iteration", t.reply.Iterations), slog.String("error", loggable(err)),
+			slog.Int("status_code", llm.StatusOf(err)), slog.Int("attempts", a.Attempts), slog.Int64("duration_ms", took.Milliseconds()))
+		return
+	}
+	t.note(ctx, slog.LevelInfo, t.modelEvent("response"), slog.Int("iteration", t.reply.Iterations), slog.Int("tool_calls_count", len(a.Uses())),
+		slog.Int64("duration_ms", took.Milliseconds()), slog.String("stop_reason", string(a.Stop)), slog.Int("attempts", a.Attempts),
+		slog.Int64("input_tokens", a.Usage.Input), slog.Int64("output_tokens", a.Usage.Output),
+		slog.Int64("cache_read_tokens", a.Usage.CacheRead), slog.Int64("cache_write_tokens", a.Usage.CacheWrite),
+		slog.Float64("cost_usd", a.Usage.Cost), t.content("text", a.Text()))
+}
+
+// runsCode reports whether a tool runs code that the model wrote.
+func runsCode(tool string) bool { return tool == "execute_code" || tool == "lua_eval" }
+
+// noteUsing logs the start of a tool call.
+func (t *turn) noteUsing(ctx context.Context, use llm.Use, shown string) {
+	t.note(ctx, slog.LevelInfo, "tool_execution_start", slog.String("tool_name", shown), slog.Int("iteration", t.reply.Iterations),
+		slog.String("tool_call_id", use.ID), t.content("arguments", string(use.Input)))
+	if runsCode(shown) {
+		var in struct{ Code string }
+		_ = json.Unmarshal(use.Input, &in) // invalid arguments have no code
+		t.note(ctx, slog.LevelInfo, "code_execution_start", slog.Int("code_length", len(in.Code)), slog.String("tool_name", shown))
+	}
+}
+
+// noteUsed logs the end of a tool call.
+func (t *turn) noteUsed(ctx context.Context, shown string, o outcome, took time.Duration) {
+	ms := slog.Int64("duration_ms", took.Milliseconds())
+	if runsCode(shown) {
+		t.noteCode(ctx, shown, o, ms)
+	}
+	if o.failed {
+		t.note(ctx, slog.LevelError, "tool_execution_error", slog.String("tool_name", shown), slog.String("error", o.reason()), ms,
+			t.content("result", o.text))
+		return
+	}
+	t.note(ctx, slog.LevelInfo, "tool_execution_complete", slog.String("tool_name", shown), ms, slog.Bool("success", true), t.content("result", o.text))
+}
+
+func (t *turn) noteCode(ctx context.Context, shown string, o outcome, ms slog.Attr) {
+	if o.failed {
+		t.note(ctx, slog.LevelError, "code_execution_error", slog.String("error", o.reason()), slog.Int("line_number", lineIn(o.text)),
+			slog.String("tool_name", shown), ms)
+		return
+	}
+	var said struct {
+		Output []json.RawMessage
+		Logs   []json.RawMessage
+	}
+	_ = json.Unmarshal(o.view.Structured, &said) // without such a list the count is zero
+	t.note(ctx, slog.LevelInfo, "code_execution_complete", ms, slog.Int("console_logs_count", len(said.Output)+len(said.Logs)), slog.String("tool_name", shown))
+}
+
+// reason returns why a tool failed, without content of the conversation.
+func (o outcome) reason() string {
+	if o.err != nil {
+		return loggable(o.err)
+	}
+	return "tool_error"
+}
+
+// codeLine matches the position of a failure in code: "file:12:" or "line 12".
+var codeLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?::|\bline )(\d+)\b`) })
+
+func lineIn(text string) int {
+	m := codeLine().FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	line, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0
+	}
+	return line
+}
+
+// truncated logs that a result was too long to be sent whole.
+func (t *turn) truncated(ctx context.Context, shown string, whole int) {
+	t.note(ctx, slog.LevelWarn, "tool_result_truncated", slog.String("tool_name", shown), slog.Int("bytes", whole), slog.Int("kept", t.limits.ResultBytes))
 }

@@ -2,12 +2,17 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
@@ -305,4 +310,141 @@ func (g group) title() string {
 	default:
 		return g.name + " (" + g.space + ")"
 	}
+}
+
+// longestMenu limits the size of the tool list in the system prompt, in bytes. Longer
+// lists have less detail.
+const longestMenu = 16 << 10
+
+// menu lists the servers' tools, grouped by server and in a stable order, in as much
+// detail as fits. It has no examples, because models take them for facts.
+func (b *toolbox) menu() string {
+	if len(b.groups) == 0 {
+		return "## Available tools\n\nNo servers are connected."
+	}
+	var text string
+	for _, detail := range []func(group, *strings.Builder){group.lines, group.names, group.count} {
+		var menu strings.Builder
+		menu.WriteString("## Available tools\n")
+		for _, g := range b.groups {
+			fmt.Fprintf(&menu, "\n### %s\n", oneLine(g.title(), 160))
+			if g.direct { // they are offered with their definitions
+				g.names(&menu)
+			} else {
+				detail(g, &menu)
+			}
+		}
+		if text = strings.TrimSpace(menu.String()); len(text) <= longestMenu {
+			return text
+		}
+	}
+	return redact.Cut(text, longestMenu) + "\n(search_tools finds the rest)"
+}
+
+// lines writes a line for each tool.
+func (g group) lines(out *strings.Builder) {
+	for _, info := range g.tools {
+		fmt.Fprintf(out, "- %s: %s\n", info.Ref, brief(info.Description))
+	}
+	g.empty(out)
+}
+
+// names writes the names only.
+func (g group) names(out *strings.Builder) {
+	names := make([]string, len(g.tools))
+	for i, info := range g.tools {
+		names[i] = info.Ref.String()
+	}
+	if len(names) > 0 {
+		fmt.Fprintln(out, strings.Join(names, ", "))
+	}
+	g.empty(out)
+}
+
+// count writes only the number of tools.
+func (g group) count(out *strings.Builder) {
+	if len(g.tools) > 0 {
+		fmt.Fprintf(out, "%d tools; search_tools with this namespace lists them\n", len(g.tools))
+	}
+	g.empty(out)
+}
+
+func (g group) empty(out *strings.Builder) {
+	if len(g.tools) == 0 {
+		out.WriteString("(its tools are currently unknown)\n")
+	}
+}
+
+// longestBrief limits the description of one tool.
+const longestBrief = 80
+
+// brief returns the first sentence of a description.
+func brief(text string) string {
+	text = oneLine(text, 4*longestBrief)
+	for i, c := range text {
+		if c == '.' && (i+1 == len(text) || text[i+1] == ' ') {
+			text = text[:i]
+			break
+		}
+	}
+	if text == "" {
+		return "no description"
+	}
+	if len(text) <= longestBrief {
+		return text
+	}
+	text = strings.TrimSuffix(redact.Cut(text, longestBrief), "…")
+	if space := strings.LastIndexByte(text, ' '); space > longestBrief/2 {
+		text = text[:space]
+	}
+	return text + "..."
+}
+
+// oneLine converts untrusted text to one line of a list, so that it cannot begin a new
+// line or heading.
+func oneLine(text string, limit int) string {
+	text = redact.Cut(text, 4*limit)
+	text = strings.Join(strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }), " ")
+	return redact.Cut(text, limit)
+}
+
+// longestName is the longest tool name that every provider allows.
+const longestName = 64
+
+// name returns the model's name for a tool: its namespace and name in characters that
+// providers allow. A name that is too long, or used by another tool, ends in part of a
+// hash. The tool of a name is looked up in a map, never parsed from it.
+func (b *toolbox) name(ref tool.Ref) string {
+	name := plain(ref.Name)
+	if ref.Space != "" {
+		name = plain(ref.Space) + "__" + name
+	}
+	if len(name) <= longestName && name != "" && b.free(name) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(ref.Space + "\x00" + ref.Name))
+	hash := hex.EncodeToString(sum[:])
+	for digits := 10; ; digits++ {
+		tail := "_" + hash[:digits]
+		if longer := name[:min(len(name), longestName-len(tail))] + tail; b.free(longer) {
+			return longer
+		}
+	}
+}
+
+func (b *toolbox) free(name string) bool {
+	_, taken := b.refs[name]
+	_, own := b.local[name]
+	return !taken && !own && !b.client[name]
+}
+
+func plain(name string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
+			return c
+		default:
+			return '_'
+		}
+	}, name)
 }

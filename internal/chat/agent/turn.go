@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +15,9 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // turn is one message being answered.
@@ -291,4 +296,239 @@ func (t *turn) stopAtLimit(ctx context.Context) {
 	t.reply.Stop = StopIterations
 	t.notice("iteration_limit", "stopped after %d steps", t.limits.Iterations)
 	t.warn(ctx, "iteration_limit")
+}
+
+// dropped replaces a tool result that was removed from the conversation.
+const dropped = "[This result was removed to shorten the conversation. If you still need it, request the part you need again.]"
+
+// fit keeps the conversation within its size limit. It first removes tool results that
+// the model has seen, then the oldest exchanges, and then shortens the newest tool
+// results equally.
+func (t *turn) fit(ctx context.Context) error {
+	bound := t.limits.PromptBytes
+	size := sizeOf(t.messages)
+	if size <= bound {
+		return nil
+	}
+	before := size
+	last := len(t.messages) - 1
+	for i := 0; i < last && size > bound; i++ {
+		size -= dropResults(&t.messages[i])
+	}
+	for n := t.oldest(); size > bound && n > 0; n = t.oldest() {
+		size -= sizeOf(t.messages[:n])
+		t.messages, t.sent = t.messages[n:], t.sent-n
+	}
+	if newest := &t.messages[len(t.messages)-1]; size > bound {
+		size -= t.shareOut(newest, bound-(size-sizeOf(t.messages[len(t.messages)-1:])))
+	}
+	t.note(ctx, slog.LevelWarn, "prompt_trimmed", slog.Int("bytes", before), slog.Int("kept", size))
+	if size > bound {
+		return fault.New(fault.Limit, "the message and its context have %d bytes, more than the %d that may be sent to the model", size, bound).
+			WithHint("send a shorter message, or raise [chat] prompt_kb")
+	}
+	return nil
+}
+
+// oldest returns how many messages the oldest exchange has, which can be removed without
+// separating a tool call from its result. It is 0 if only the current message is left.
+func (t *turn) oldest() int {
+	for i := 1; i < t.sent; i++ {
+		if m := t.messages[i]; m.Role == llm.User && m.Blocks[0].Result == nil {
+			return i
+		}
+	}
+	return 0
+}
+
+// dropResults removes the tool results in a message and returns the bytes saved.
+func dropResults(m *llm.Message) (saved int) {
+	for _, b := range m.Blocks {
+		if b.Result != nil && len(b.Result.Text) > len(dropped) {
+			saved += len(b.Result.Text) - len(dropped)
+			b.Result.Text = dropped
+		}
+	}
+	return saved
+}
+
+// shareOut shortens the tool results in a message so that each has an equal part of
+// limit, and returns the bytes saved.
+func (t *turn) shareOut(m *llm.Message, limit int) (saved int) {
+	n := 0
+	for _, b := range m.Blocks {
+		if b.Result != nil {
+			n++
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	before := sizeOf([]llm.Message{*m})
+	for _, b := range m.Blocks {
+		if b.Result != nil {
+			b.Result.Text = cutTo(b.Result.Text, max(limit/n-longestNote, 0))
+		}
+	}
+	return before - sizeOf([]llm.Message{*m})
+}
+
+// sizeOf returns the size of messages in bytes.
+func sizeOf(messages []llm.Message) int {
+	size := 0
+	for _, m := range messages {
+		for _, b := range m.Blocks {
+			size += len(b.Text) + len(b.Raw)
+			if b.Use != nil {
+				size += len(b.Use.Input)
+			}
+			if b.Result != nil {
+				size += len(b.Result.Text)
+			}
+		}
+	}
+	return size
+}
+
+const (
+	maxResultMedia = 20         // images, sounds and files of one result
+	maxSentMedia   = 20_000_000 // bytes of them in one request to the model
+)
+
+// contentBlock is a block of a tool's result.
+type contentBlock struct {
+	Type, Text, MimeType, Name, URI, Data string
+	Resource                              struct{ URI, MimeType, Text, Blob string }
+}
+
+// contentOf returns a tool's result: its text, otherwise its data, and its images, sounds
+// and files.
+func contentOf(view tool.View) (string, []llm.Media) {
+	var parts []string
+	var media []llm.Media
+	for _, raw := range view.Content {
+		var block contentBlock
+		if json.Unmarshal(raw, &block) != nil {
+			continue
+		}
+		found, text := block.read()
+		if found != nil && len(media) < maxResultMedia {
+			media = append(media, *found)
+		} else if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	text := strings.Join(parts, "\n\n")
+	if strings.TrimSpace(text) == "" && len(media) == 0 && len(view.Structured) > 0 {
+		return string(view.Structured), nil
+	}
+	return text, media
+}
+
+// read returns what a block contains, or a text that stands for it.
+func (b contentBlock) read() (*llm.Media, string) {
+	switch {
+	case b.Type == "text":
+		return nil, b.Text
+	case b.Type == "resource" && b.Resource.Text != "":
+		return nil, b.Resource.URI + ":\n" + b.Resource.Text
+	case b.Type == "resource_link":
+		return nil, "resource: " + b.URI
+	case b.Type == "resource":
+		b.Data, b.MimeType, b.Name = b.Resource.Blob, b.Resource.MimeType, b.Resource.URI
+	}
+	data, err := base64.StdEncoding.DecodeString(b.Data)
+	if err != nil || len(data) == 0 {
+		return nil, fmt.Sprintf("[%s %s, %d bytes: not shown]", b.Type, b.MimeType, len(b.Data))
+	}
+	return &llm.Media{Name: b.Name, MIME: b.MimeType, Data: data}, ""
+}
+
+// showMedia passes the images, sounds and files of a result on to people, and returns those
+// that the model gets. A note in the text stands for the others.
+func (t *turn) showMedia(o *outcome, number int, shown string) (sent []llm.Media) {
+	for i, m := range o.media {
+		info := MediaInfo{ID: fmt.Sprintf("%d.%d.%d", t.reply.Iterations, number, i+1), Tool: shown, Name: m.Name, MIME: m.MIME, Size: len(m.Data)}
+		t.send(Media{info, m.Data})
+		t.mu.Lock()
+		t.reply.Media = append(t.reply.Media, info)
+		t.mu.Unlock()
+		if why := t.unfit(m); why != "" {
+			o.text = strings.TrimPrefix(fmt.Sprintf("%s\n\n[%s: the person sees it, you do not: %s]", o.text, m, why), "\n\n")
+			continue
+		}
+		sent = append(sent, m)
+	}
+	return sent
+}
+
+// unfit says why the model cannot get something; "" means that it can.
+func (t *turn) unfit(m llm.Media) string {
+	kind := m.Kind()
+	switch {
+	case kind == llm.Plain, kind == llm.Other:
+		return "its type is not one that models take"
+	case !t.model.About().Takes(kind):
+		return "this model does not take " + map[llm.Kind]string{llm.Image: "images", llm.Audio: "sounds", llm.File: "files"}[kind]
+	case m.TooLarge():
+		return "it is too large"
+	default:
+		return ""
+	}
+}
+
+// attach adds the attachments of the message to it.
+func (t *turn) attach(m *llm.Message) {
+	for _, a := range t.request.Attachments {
+		m.Blocks = append(m.Blocks, t.attached(a))
+	}
+}
+
+// attached returns something that the person attached, as the model gets it. Text is text.
+func (t *turn) attached(a llm.Media) llm.Block {
+	if a.Kind() == llm.Plain {
+		return llm.Block{Text: fmt.Sprintf("\n\n%s:\n%s", a.Name, redact.Cut(string(a.Data), t.limits.PromptBytes/2))}
+	}
+	if why := t.unfit(a); why != "" {
+		t.notice("media_not_sent", "%s was not sent to the model: %s", a, why)
+		return llm.Block{Text: fmt.Sprintf("\n\n[The person attached %s. You do not get it: %s.]", a, why)}
+	}
+	return llm.Block{Media: &a}
+}
+
+// checkMedia replaces what the model cannot get in a conversation that the client keeps.
+func (t *turn) checkMedia() {
+	for i := range t.request.Messages {
+		blocks := slices.Clone(t.messages[i].Blocks)
+		for j := range blocks {
+			if blocks[j].Media != nil {
+				blocks[j] = t.attached(*blocks[j].Media)
+			}
+		}
+		t.messages[i].Blocks = blocks
+	}
+}
+
+// fitMedia keeps the newest images, sounds and files that may be sent in one request.
+func (t *turn) fitMedia() {
+	left := maxSentMedia
+	for i := range slices.Backward(t.messages) {
+		blocks := t.messages[i].Blocks
+		for j := range slices.Backward(blocks) {
+			b := &blocks[j]
+			if b.Media != nil {
+				if left -= len(b.Media.Data); left < 0 {
+					*b = llm.Block{Text: dropped}
+				}
+				continue
+			}
+			if b.Result == nil {
+				continue
+			}
+			b.Result.Media = slices.DeleteFunc(b.Result.Media, func(m llm.Media) bool {
+				left -= len(m.Data)
+				return left < 0
+			})
+		}
+	}
 }

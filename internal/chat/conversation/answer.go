@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -236,4 +239,219 @@ func (r *Service) Drain(ctx context.Context) (left int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.underWay
+}
+
+// request gathers what the agent needs for a turn.
+func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
+	m, p := t.Message, t.Message.Person
+	text, prefs, err := r.applyDirectives(ctx, m)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	settings, err := r.Settings(ctx, p.Org)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	history, err := r.latest(ctx, p, m.Conversation, settings.HistorySent)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	prompts, err := r.layers(ctx, p, prefs.Mode)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	attached, err := r.attachments(ctx, t)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	servers, err := r.offered(ctx, t)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	language := prefs.ResponseLanguage
+	if m.Hint != "" && !prefs.LanguageChosen {
+		language = m.Hint
+	}
+	return agent.Request{
+		ID: m.RequestID, Client: m.Client, Org: p.Org, User: p.User, Conversation: m.Conversation, Model: m.Model,
+		Message: text, Attachments: attached, History: history, Language: language, First: prefs.FirstInteraction,
+		Prompts: prompts, Servers: servers, Memory: r.Memory(p), Journal: journal{r, t},
+	}, nil
+}
+
+// layers returns the prompts that apply to a person; later ones take precedence.
+func (r *Service) layers(ctx context.Context, p Person, mode string) ([]agent.Prompts, error) {
+	org, err := r.Prompts(ctx, p.org())
+	if err != nil {
+		return nil, err
+	}
+	own, err := r.Prompts(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	layers := []agent.Prompts{org}
+	if mode != "" {
+		var m Mode
+		if _, err := r.loadDocument(ctx, p.org(), modesKind, mode, &m); err != nil { // it may have been removed
+			return nil, err
+		}
+		layers = append(layers, m.Prompts)
+	}
+	return append(layers, own), nil
+}
+
+// journal stores the steps of a turn while it is not answered. Only the node that answers
+// it can: one that was taken for dead makes no further calls.
+type journal struct {
+	service *Service
+	turn    *Turn
+}
+
+func (j journal) Load(ctx context.Context) (steps []agent.Step, err error) {
+	err = j.service.db.Read(ctx, func(tx *db.Tx) error {
+		steps, err = db.All(ctx, tx, func(row db.Scanner) (s agent.Step, err error) {
+			var data string
+			err = row.Scan(&s.Iteration, &s.Call, &data)
+			s.Data = json.RawMessage(data)
+			return s, err
+		}, `SELECT iteration, call, data FROM talk_steps WHERE turn = $1`, j.turn.ID)
+		return err
+	})
+	return steps, err
+}
+
+func (j journal) Save(ctx context.Context, s agent.Step) error {
+	r := j.service
+	return r.retryDB(ctx, func() error {
+		return r.db.Write(ctx, func(tx *db.Tx) error {
+			result, err := tx.Exec(ctx, `INSERT INTO talk_steps (turn, iteration, call, data)
+				SELECT id, $2, $3, $4 FROM talk_turns WHERE id = $1 AND node = $5 AND status = 'running' AND attempts = $6
+				ON CONFLICT (turn, iteration, call) DO UPDATE SET data = excluded.data`,
+				j.turn.ID, s.Iteration, s.Call, string(s.Data), r.options.Node, j.turn.attempts)
+			if err != nil {
+				return err
+			}
+			n, err := result.RowsAffected()
+			if err == nil && n == 0 {
+				err = errTaken
+			}
+			return err
+		})
+	})
+}
+
+// Assistant answers messages with an agent. It tracks labelled data of a conversation
+// from turn to turn.
+type Assistant struct {
+	Agent *agent.Agent
+	Err   error // why there is no agent, if there is none
+	Flow  Flow
+}
+
+// Flow tracks which labelled data a context has read.
+type Flow interface {
+	Begin(ctx context.Context) context.Context
+	Recall(ctx context.Context, name string) error
+	Remember(ctx context.Context, name string) error
+}
+
+// About identifies the model; it is empty if there is none.
+func (a Assistant) About() llm.About {
+	if a.Agent == nil {
+		return llm.About{}
+	}
+	return a.Agent.About()
+}
+
+// Models identifies the models that a message can choose, the usual one first.
+func (a Assistant) Models() []llm.About {
+	if a.Agent == nil {
+		return nil
+	}
+	return a.Agent.Models()
+}
+
+// ForgetConversation removes what one conversation of a person left beside its history.
+func (a Assistant) ForgetConversation(ctx context.Context, p Person, conversation string) error {
+	if a.Agent == nil {
+		return nil
+	}
+	return a.Agent.Reset(ctx, p.Org, p.User, conversation)
+}
+
+// Forget removes what a person's conversations left beside their history.
+func (a Assistant) Forget(ctx context.Context, p Person) error {
+	if a.Agent == nil {
+		return nil
+	}
+	return a.Agent.Forget(ctx, p.Org, p.User)
+}
+
+// Scope returns the tools that turns with these servers may use.
+func (a Assistant) Scope(servers []agent.Server) *tool.Scope {
+	if a.Agent == nil {
+		return &tool.Scope{Allows: func(tool.Ref) bool { return false }}
+	}
+	return a.Agent.Scope(servers)
+}
+
+// flowRecord names what a conversation has read.
+func flowRecord(p Person, conversation string) string {
+	return "talk:" + p.Org + "/" + p.User + "/" + conversation
+}
+
+// Inherit makes a conversation remember which labelled data another has read.
+func (a Assistant) Inherit(ctx context.Context, from Person, id string, to Person, copied string) error {
+	ctx = a.Flow.Begin(ctx)
+	if err := a.Flow.Recall(ctx, flowRecord(from, id)); err != nil {
+		return err
+	}
+	return a.Flow.Remember(ctx, flowRecord(to, copied))
+}
+
+// Turn answers one message.
+func (a Assistant) Turn(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	if a.Agent == nil {
+		return agent.Reply{RequestID: r.ID}, a.Err
+	}
+	ctx = a.Flow.Begin(ctx)
+	record := flowRecord(Person{r.Org, r.User}, r.Conversation)
+	if err := a.Flow.Recall(ctx, record); err != nil {
+		return agent.Reply{RequestID: r.ID}, err
+	}
+	reply, err := a.Agent.Turn(ctx, r, emit)
+	if problem := a.Flow.Remember(context.WithoutCancel(ctx), record); err == nil {
+		err = problem
+	}
+	return reply, err
+}
+
+// Scoper is an Agent that knows which tools turns may use.
+type Scoper interface {
+	Scope(servers []agent.Server) *tool.Scope
+}
+
+// asPerson returns ctx with a principal that acts for a person.
+func asPerson(ctx context.Context, who principal.Principal, p Person) context.Context {
+	who.Person = url.PathEscape(p.Org) + "/" + p.User
+	return principal.With(ctx, who)
+}
+
+// InScope returns ctx with the tools that the conversations of the principal's person may
+// use, for jobs that were started in one. Outside of chats it is ctx.
+func (r *Service) InScope(ctx context.Context) (context.Context, error) {
+	name, user, in := strings.Cut(principal.Of(ctx).Person, "/")
+	scoper, can := r.agent.(Scoper)
+	if !in || !can {
+		return ctx, nil
+	}
+	org, err := url.PathUnescape(name)
+	if err != nil {
+		return ctx, err
+	}
+	servers, err := r.offered(ctx, newTurn("", Message{Person: Person{Org: org, User: user}}))
+	if err != nil {
+		return ctx, err
+	}
+	return tool.WithScope(ctx, scoper.Scope(servers)), nil
 }

@@ -11,15 +11,20 @@ import (
 	"embed"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 // Migrations create the tables of the package.
@@ -150,3 +155,116 @@ func (r *Service) Close() {
 }
 
 func (r *Service) now() time.Time { return r.options.Clock.Now().UTC() }
+
+// DefaultOrg is the organisation of people for whom none is given.
+const DefaultOrg = "default"
+
+// Person identifies a user of the chat. Users with the same name in different
+// organisations are unrelated. A Person without a User stands for the organisation
+// itself.
+type Person struct {
+	Org  string
+	User string
+}
+
+// longestName limits the names of organisations and users, in bytes.
+const longestName = 256
+
+// Check validates the names.
+func (p Person) Check() error {
+	for what, name := range map[string]string{"org": p.Org, "user_id": p.User} {
+		if name == "" || len(name) > longestName || !utf8.ValidString(name) || strings.ContainsFunc(name, isControl) {
+			return fault.New(fault.InvalidParams, "%s must be text of 1 to %d bytes", what, longestName)
+		}
+	}
+	return nil
+}
+
+func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
+
+// org returns the person's organisation.
+func (p Person) org() Person { return Person{Org: p.Org} }
+
+// String identifies the person in logs and as the owner of sessions.
+func (p Person) String() string { return p.Org + ":" + p.User }
+
+// Personal lists the tables with conversations.
+func Personal() []personal.Table {
+	return []personal.Table{
+		{Name: "talk_steps", Where: "turn IN (SELECT id FROM talk_turns WHERE person = PERSON)"},
+		{Name: "talk_media", Where: "turn IN (SELECT id FROM talk_turns WHERE person = PERSON)"},
+		{Name: "talk_client_calls", Where: "person = PERSON"},
+		{Name: "talk_turns", Where: "person = PERSON"},
+		{Name: "talk_documents", Where: "person = PERSON"},
+		{Name: "talk_usage", Where: "person = PERSON"},
+	}
+}
+
+// moveUsage moves what earlier versions counted here to package spending.
+func moveUsage(ctx context.Context, database *db.DB) error {
+	if err := spending.Migrate(ctx, database); err != nil {
+		return err
+	}
+	err := database.Write(ctx, func(tx *db.Tx) error {
+		old, err := db.All(ctx, tx, func(row db.Scanner) (d spending.PersonDay, err error) {
+			return d, row.Scan(&d.Org, &d.User, &d.Day, &d.Turns, &d.Input, &d.Output, &d.CacheRead, &d.CacheWrite, &d.Cost)
+		}, `DELETE FROM talk_usage RETURNING org, person, day, turns, input, output, cache_read, cache_write, cost`)
+		if err != nil {
+			return err
+		}
+		for _, day := range old {
+			if err := day.Add(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fault.Wrap(fault.CodeOf(err), err, "move the usage of an earlier version")
+	}
+	return nil
+}
+
+// Started is published when a turn begins.
+type Started struct {
+	Turn      string `json:"turn"`
+	Person    string `json:"person"`
+	RequestID string `json:"request_id"`
+}
+
+// EventType is "chat.turn_started".
+func (Started) EventType() string  { return "chat.turn_started" }
+func (s Started) EventKey() string { return s.Turn }
+
+// Finished is published when a turn has ended. It does not contain any text of the
+// conversation.
+type Finished struct {
+	Turn       string  `json:"turn"`
+	Person     string  `json:"person"`
+	RequestID  string  `json:"request_id"`
+	DurationMS float64 `json:"duration_ms"`
+	Iterations int     `json:"iterations"`
+	ToolCalls  int     `json:"tool_calls"`
+	Model      string  `json:"model,omitempty"`
+	Input      int64   `json:"input_tokens"`
+	Output     int64   `json:"output_tokens"`
+	Cost       float64 `json:"cost_usd"`
+	Error      string  `json:"error,omitempty"` // its code
+}
+
+// EventType is "chat.turn_finished".
+func (Finished) EventType() string  { return "chat.turn_finished" }
+func (f Finished) EventKey() string { return f.Turn }
+
+func finished(t *Turn, reply agent.Reply, err error, took time.Duration) Finished {
+	f := Finished{
+		Turn: t.ID, Person: t.Message.Person.String(), RequestID: t.Message.RequestID,
+		DurationMS: float64(took.Microseconds()) / 1000,
+		Iterations: reply.Iterations, ToolCalls: reply.ToolCalls, Model: reply.Model,
+		Input: reply.Usage.Input, Output: reply.Usage.Output, Cost: reply.Usage.Cost,
+	}
+	if err != nil {
+		f.Error = string(fault.CodeOf(err))
+	}
+	return f
+}

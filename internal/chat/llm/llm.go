@@ -7,8 +7,15 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/secret"
 )
 
 // Model is a language model at some provider. It is safe for concurrent use.
@@ -159,4 +166,232 @@ func (a Answer) Uses() []Use {
 		}
 	}
 	return uses
+}
+
+// Options select and configure a model.
+type Options struct {
+	// Provider is the API of the endpoint: "anthropic" (default) or "openai".
+	Provider string
+	// Model is the provider's name for it; empty means DefaultModel at Anthropic.
+	Model string
+	// BaseURL replaces the provider's own endpoint, such as with that of a local model:
+	// http://127.0.0.1:11434/v1.
+	BaseURL string
+	// Key is sent to the endpoint; local ones need none.
+	Key secret.Text
+	// Token is sent to Anthropic's API as a bearer token, beside the key if there are
+	// both: proxies and gateways in front of it want one.
+	Token secret.Text
+	// MaxTokens limits one answer; zero means DefaultMaxTokens.
+	MaxTokens int
+	// Temperature is chosen by the provider if nil. Some models do not accept it.
+	Temperature *float64
+	// Media are the kinds of images, sounds and files that the model takes; nil means what
+	// the models of the provider usually take.
+	Media []Kind
+	// Prices override and extend the known ones, by prefix of a model's name.
+	Prices map[string]Price
+	// Retry configures retries; zero fields mean the defaults.
+	Retry Retry
+	// IdleTimeout limits how long an endpoint may send nothing; zero means 90 s.
+	IdleTimeout time.Duration
+	// Transport makes the requests; nil means the default.
+	Transport http.RoundTripper
+}
+
+// Defaults of Options.
+const (
+	DefaultModel     = "claude-sonnet-5-5"
+	DefaultMaxTokens = 8192
+	defaultSilence   = 90 * time.Second
+)
+
+// provider makes one attempt. Its error is a *failure where possible.
+type provider interface {
+	try(ctx context.Context, p Prompt, emit func(Delta)) (Answer, error)
+}
+
+// Open makes a model. It makes no request, so a wrong key is only noticed by the first
+// one.
+func Open(o Options) (Model, error) {
+	if o.MaxTokens == 0 {
+		o.MaxTokens = DefaultMaxTokens
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = defaultSilence
+	}
+	if o.Transport == nil {
+		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	m := &retrying{retry: o.Retry.filled(), prices: priceList(o.Prices)}
+	client := &http.Client{Transport: &idleTransport{base: o.Transport, timeout: o.IdleTimeout}, CheckRedirect: stay}
+	switch o.Provider {
+	case "", "anthropic":
+		if o.Model == "" {
+			o.Model = DefaultModel
+		}
+		m.about, m.provider = aboutOf("anthropic", o), newAnthropic(o, client)
+	case "openai":
+		m.about, m.provider = aboutOf("openai", o), newOpenAI(o, client)
+	}
+	return m, nil
+}
+
+func aboutOf(provider string, o Options) About {
+	kinds := []string{string(Plain)}
+	for _, k := range takes(o) {
+		kinds = append(kinds, string(k))
+	}
+	return About{Provider: provider, Model: o.Model, media: strings.Join(kinds, ",")}
+}
+
+// stay refuses redirects to another host, which would receive the key and the
+// conversation.
+func stay(next *http.Request, via []*http.Request) error {
+	from, to := via[0].URL, next.URL
+	if len(via) <= maxRedirects && to.Host == from.Host && (to.Scheme == from.Scheme || to.Scheme == "https") {
+		return nil
+	}
+	return fault.New(fault.Config, "the model's endpoint redirects to %s://%s", to.Scheme, to.Host)
+}
+
+const maxRedirects = 3
+
+func (o Options) check() error {
+	switch o.Provider {
+	case "", "anthropic":
+		if o.Key.IsZero() && o.Token.IsZero() && o.BaseURL == "" {
+			return fault.New(fault.Config, "no key for Anthropic's API").
+				WithHint("set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or use another model with [chat] provider and base_url")
+		}
+	case "openai":
+		if o.Model == "" {
+			return fault.New(fault.Config, "chat.model: an OpenAI-compatible endpoint needs the name of a model").
+				WithHint("set [chat] model to one the endpoint has")
+		}
+		if o.Key.IsZero() && o.BaseURL == "" {
+			return fault.New(fault.Config, "no key for OpenAI's API").
+				WithHint("set OPENAI_API_KEY, or [chat] base_url for an endpoint that needs none")
+		}
+	default:
+		return fault.New(fault.Config, "chat.provider: %q is not a provider", o.Provider).
+			WithHint("use anthropic, or openai for any endpoint that speaks OpenAI's chat completions")
+	}
+	if o.BaseURL != "" && !isHTTP(o.BaseURL) {
+		return fault.New(fault.Config, "chat.base_url: %q is not an http(s) address", o.BaseURL).
+			WithHint("for example http://127.0.0.1:11434/v1")
+	}
+	return nil
+}
+
+func isHTTP(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && strings.HasPrefix(u.Scheme, "http")
+}
+
+// Usage is the usage of answers. Input excludes tokens read from or written to the
+// provider's cache.
+type Usage struct {
+	Input      int64   `json:"input_tokens"`
+	Output     int64   `json:"output_tokens"`
+	CacheRead  int64   `json:"cache_read_input_tokens"`
+	CacheWrite int64   `json:"cache_creation_input_tokens"`
+	Cost       float64 `json:"cost_usd"` // by the price table; 0 for a model of unknown price
+}
+
+// Add adds the usage of another answer.
+func (u *Usage) Add(o Usage) {
+	u.Input += o.Input
+	u.Output += o.Output
+	u.CacheRead += o.CacheRead
+	u.CacheWrite += o.CacheWrite
+	u.Cost += o.Cost
+}
+
+// Total returns the number of all tokens.
+func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
+
+// Without returns u without what is part of it.
+func (u Usage) Without(part Usage) Usage {
+	return Usage{
+		Input: u.Input - part.Input, Output: u.Output - part.Output,
+		CacheRead: u.CacheRead - part.CacheRead, CacheWrite: u.CacheWrite - part.CacheWrite, Cost: u.Cost - part.Cost,
+	}
+}
+
+// Price is the price of a million tokens, in US dollars.
+type Price struct {
+	Input      float64 `toml:"input"`
+	Output     float64 `toml:"output"`
+	CacheRead  float64 `toml:"cache_read"`
+	CacheWrite float64 `toml:"cache_write"`
+}
+
+// knownPrices are list prices, by prefix of a model's name.
+var knownPrices = map[string]Price{
+	"claude-fable-5-1":  {10, 50, 0.25, 12.5},
+	"claude-fable":      {10, 50, 1, 12.5},
+	"claude-mythos-5-1": {10, 50, 0.25, 12.5},
+	"claude-mythos":     {10, 50, 1, 12.5},
+	"claude-opus-5-5":   {4, 20, 0.2, 5},
+	"claude-opus":       {5, 25, 0.5, 6.25},
+	"claude-sonnet-5-5": {2, 10, 0.1, 2.5},
+	"claude-sonnet-5":   {2, 10, 0.2, 2.5},
+	"claude-sonnet":     {3, 15, 0.3, 3.75},
+	"claude-haiku-5-5":  {0.1, 0.5, 0.01, 0.125},
+	"claude-haiku":      {1, 5, 0.1, 1.25},
+	"gpt-4.1":           {2, 8, 0.5, 0},
+	"gpt-4.1-mini":      {0.4, 1.6, 0.1, 0},
+	"gpt-4.1-nano":      {0.1, 0.4, 0.025, 0},
+	"gpt-4o":            {2.5, 10, 1.25, 0},
+	"gpt-4o-mini":       {0.15, 0.6, 0.075, 0},
+	"gpt-5":             {1.25, 10, 0.125, 0},
+	"gpt-5-mini":        {0.25, 2, 0.025, 0},
+	"gpt-5-nano":        {0.05, 0.4, 0.005, 0},
+	"gpt-5-pro":         {15, 120, 15, 0},
+	"gpt-5.1":           {1.25, 10, 0.125, 0},
+	"o3":                {2, 8, 0.5, 0},
+	"o3-mini":           {1.1, 4.4, 0.55, 0},
+	"o4-mini":           {1.1, 4.4, 0.275, 0},
+}
+
+type prices map[string]Price
+
+func priceList(own map[string]Price) prices {
+	all := maps.Clone(knownPrices)
+	maps.Copy(all, own)
+	return all
+}
+
+// IsPriced reports whether the price of a model is known, from the list or from own ones.
+func IsPriced(model string, own map[string]Price) bool {
+	_, known := priceList(own).of(model)
+	return known
+}
+
+// of returns the price of a model; the longest matching prefix decides. A known price is
+// not that of a later version: gpt-5 is not gpt-5.9.
+func (p prices) of(model string) (Price, bool) {
+	best := ""
+	for name := range p {
+		rest, begins := strings.CutPrefix(model, name)
+		if _, listed := knownPrices[name]; listed && strings.HasPrefix(rest, ".") {
+			continue
+		}
+		if begins && len(name) > len(best) {
+			best = name
+		}
+	}
+	price, known := p[best]
+	return price, known
+}
+
+// cost returns the cost of usage with a model; 0 if its price is not known.
+func (p prices) cost(model string, u Usage) float64 {
+	price, _ := p.of(model)
+	return (float64(u.Input)*price.Input + float64(u.Output)*price.Output +
+		float64(u.CacheRead)*price.CacheRead + float64(u.CacheWrite)*price.CacheWrite) / 1e6
 }

@@ -9,9 +9,13 @@ package durable
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
@@ -268,4 +272,126 @@ func (e *Engine) leave(id string) {
 	close(e.active[id].over)
 	delete(e.active, id)
 	e.works.Done()
+}
+
+// Run is an active run. Its records are a list: those of earlier processes come
+// first, and Record appends to it.
+type Run struct {
+	ID string
+
+	engine *Engine
+	inner  dbos.Context // carries the position in the workflow
+
+	mu      sync.Mutex // DBOS numbers steps without a lock
+	past    int        // records read by Past that DBOS has not replayed yet
+	next    int        // number of the next record, on Postgres
+	delayed atomic.Bool
+}
+
+// Past returns what earlier processes recorded. Call it once, before the first Record.
+func (r *Run) Past() ([][]byte, error) {
+	records, err := r.engine.Records(r.ID)
+	r.past, r.next = len(records), len(records)
+	return records, err
+}
+
+// Record appends a record and returns when it is on disk. Calls run one after the
+// other.
+func (r *Run) Record(data []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.engine.external.Postgres != nil {
+		return r.recordShared(data)
+	}
+	for ; r.past > 0; r.past-- { // DBOS counts the steps of earlier processes too
+		if _, err := r.step(nil); err != nil {
+			return err
+		}
+	}
+	_, err := r.step(data)
+	return err
+}
+
+// step runs the next step of the workflow: DBOS answers an old one from its record,
+// and a new one records data. RunAsTransaction needs one transaction per step where
+// RunAsStep needs three.
+func (r *Run) step(data []byte) ([]byte, error) {
+	body := func(context.Context, dbos.Tx) ([]byte, error) { return data, nil }
+	out, err := dbos.RunAsTransaction(r.inner, r.engine.source, body, dbos.WithStepName("record"))
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "record a step of run %s", r.ID)
+	}
+	return out, nil
+}
+
+// serializer stores bytes in DBOS's text columns.
+type serializer struct{}
+
+// Name is stored with every value, so it must never change.
+func (serializer) Name() string { return "octets" }
+
+// Encode takes []byte or nil.
+func (serializer) Encode(data any) (*string, error) {
+	var text string
+	switch v := data.(type) {
+	case nil:
+	case []byte:
+		text = "." + base64.RawStdEncoding.EncodeToString(v)
+	default:
+		return nil, fmt.Errorf("encode %T: not bytes", data)
+	}
+	return &text, nil
+}
+
+// Decode returns []byte, nil for an empty text.
+func (serializer) Decode(data *string) (any, error) {
+	if data == nil || *data == "" {
+		return []byte(nil), nil
+	}
+	return base64.RawStdEncoding.DecodeString((*data)[1:])
+}
+
+// warningsOnly passes warnings and errors on. DBOS logs everything it does, and once
+// closing is closed it logs the interruption of its own queries, which is expected.
+func warningsOnly(log *slog.Logger, closing <-chan struct{}) slog.Handler {
+	return warnings{log.Handler(), closing}
+}
+
+type warnings struct {
+	slog.Handler
+	closing <-chan struct{}
+}
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+func (w warnings) Handle(ctx context.Context, r slog.Record) error {
+	select {
+	case <-w.closing:
+		if isInterruption(r) {
+			return nil
+		}
+	default:
+	}
+	return w.Handler.Handle(ctx, r)
+}
+
+// isInterruption tells whether a record is about a cancelled query.
+func isInterruption(r slog.Record) (is bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok {
+			is = is || errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "canceling statement due to user request")
+		}
+		return !is
+	})
+	return is
+}
+
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs), w.closing}
+}
+
+func (w warnings) WithGroup(name string) slog.Handler {
+	return warnings{w.Handler.WithGroup(name), w.closing}
 }

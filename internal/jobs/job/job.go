@@ -9,7 +9,9 @@ package job
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +20,9 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 // State is the state of a job.
@@ -148,3 +153,144 @@ func uuid(b [16]byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
+
+// Submitted is published when a job was stored.
+type Submitted struct {
+	ID      string   `json:"job_id"`
+	Name    string   `json:"name,omitempty"`
+	Creator string   `json:"creator,omitempty"`
+	Tags    []string `json:"tags,omitempty"`
+}
+
+// EventType is "job.submitted".
+func (Submitted) EventType() string { return "job.submitted" }
+
+// EventKey is the job's id.
+func (e Submitted) EventKey() string { return e.ID }
+
+// Started is published when a job starts, or continues after a restart.
+type Started struct {
+	ID      string `json:"job_id"`
+	Name    string `json:"name,omitempty"`
+	Creator string `json:"creator,omitempty"`
+	Resumed bool   `json:"resumed,omitempty"` // its journal was not empty
+}
+
+// EventType is "job.started".
+func (Started) EventType() string { return "job.started" }
+
+// EventKey is the job's id.
+func (e Started) EventKey() string { return e.ID }
+
+// Paused is published when a job waits for approval.
+type Paused struct {
+	ID       string `json:"job_id"`
+	Name     string `json:"name,omitempty"`
+	Creator  string `json:"creator,omitempty"`
+	Approval string `json:"approval_id"`
+	Subject  string `json:"subject"`
+}
+
+// EventType is "job.paused".
+func (Paused) EventType() string { return "job.paused" }
+
+// EventKey is the job's id.
+func (e Paused) EventKey() string { return e.ID }
+
+// Progressed is published when a job reports its progress.
+type Progressed struct {
+	ID       string  `json:"job_id"`
+	Fraction float64 `json:"fraction"`
+	Message  string  `json:"message,omitempty"`
+}
+
+// EventType is "job.progress".
+func (Progressed) EventType() string { return "job.progress" }
+
+// EventKey is the job's id.
+func (e Progressed) EventKey() string { return e.ID }
+
+// Finished is published when a job ends.
+type Finished struct {
+	ID      string `json:"job_id"`
+	Name    string `json:"name,omitempty"`
+	Creator string `json:"creator,omitempty"`
+	State   State  `json:"status"`
+	Error   string `json:"error,omitempty"`
+	TookMS  int64  `json:"took_ms"`
+}
+
+// EventType is "job.finished".
+func (Finished) EventType() string { return "job.finished" }
+
+// EventKey is the job's id.
+func (e Finished) EventKey() string { return e.ID }
+
+// ForScripts starts jobs for scripts.
+type ForScripts struct{ Queue *Queue }
+
+// NewID returns the id of a job to start: the same for every call with one token, a new
+// one if the token is "".
+func (s ForScripts) NewID(token string) string {
+	if token == "" {
+		return newID()
+	}
+	sum := sha256.Sum256([]byte(token))
+	return uuid([16]byte(sum[:16]))
+}
+
+// Start starts a job under an id; if there is one already, it does nothing.
+func (s ForScripts) Start(ctx context.Context, id, creator string, j host.NewJob) error {
+	_, err := s.Queue.submit(ctx, id, Spec{Name: j.Name, Source: j.Source, Language: j.Language, Params: j.Params, Creator: creator, Tags: j.Tags}, nil)
+	if errors.Is(err, db.ErrUnique) {
+		return nil
+	}
+	return err
+}
+
+// Result returns the state of a job.
+func (s ForScripts) Result(ctx context.Context, id string) (host.JobResult, error) {
+	j, err := s.Queue.Status(ctx, id)
+	switch {
+	case err != nil:
+		return host.JobResult{}, err
+	case !j.State.Final():
+		return host.JobResult{State: "pending"}, nil
+	case j.State == Complete:
+		return host.JobResult{State: "complete", Value: j.Result}, nil
+	case j.Error == nil:
+		return host.JobResult{State: "error", Error: errCancelled.Error()}, nil
+	case j.Error.Code == fault.Timeout:
+		return host.JobResult{State: "timeout", Error: j.Error.Message}, nil
+	}
+	return host.JobResult{State: "error", Error: j.Error.Message}, nil
+}
+
+// Contents lists the columns with hashes of contents. Rows have the source of their script
+// too, so those of jobs that are over do not need it.
+func Contents() []cas.Column {
+	const notOver = "state IN ('pending', 'running', 'waiting')"
+	return []cas.Column{
+		{Table: "jobs", Name: "hash", Where: notOver},
+		{Table: "job_schedules", Name: "hash", Where: cas.All},
+	}
+}
+
+// Personal lists the tables with jobs and schedules. Which are whose is the last, since the others are found by it.
+func Personal() []personal.Table {
+	return []personal.Table{
+		{Name: "job_said", Where: "job IN " + owned},
+		{Name: "job_live", Where: "job IN " + owned},
+		{Name: "job_keys", Where: "job IN " + owned, Hidden: []string{"key"}},
+		{Name: "job_tags", Where: "job IN " + owned},
+		{Name: "jobs", Where: ownedJobs},
+		{Name: "job_schedules", Where: ownedJobs},
+		{Name: "job_owners", Where: "OWNER(owner) OR person LIKE '%/' || PERSON"},
+	}
+}
+
+// owned are the ids of a person's jobs and schedules.
+const (
+	owned     = "(SELECT id FROM job_owners WHERE OWNER(owner) OR person LIKE '%/' || PERSON)"
+	ownedJobs = "id IN " + owned
+)

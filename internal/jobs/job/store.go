@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/jobs/durable"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 // columns are the columns of a job that scan reads; the output is read on request.
@@ -182,3 +184,156 @@ func (q *Queue) unfinished(ctx context.Context) (jobs []Job, err error) {
 	})
 	return jobs, err
 }
+
+// tidy removes old jobs periodically.
+func (q *Queue) tidy(ctx context.Context) {
+	every := min(q.options.KeepComplete, q.options.KeepFailed, time.Minute)
+	for q.options.Clock.Sleep(ctx, every) == nil {
+		if err := q.sweep(ctx); err != nil && ctx.Err() == nil {
+			q.options.Log.WarnContext(ctx, "old jobs not removed", "error", err)
+		}
+	}
+}
+
+// sweep removes ended jobs that are too old or too many, and their journals.
+func (q *Queue) sweep(ctx context.Context) error {
+	now := q.options.Clock.Now()
+	for _, find := range []struct {
+		query string
+		args  []any
+	}{
+		{expired, []any{now.Add(-q.options.KeepComplete).UnixMicro(), now.Add(-q.options.KeepFailed).UnixMicro()}},
+		{surplusOfSchedules, []any{q.options.KeepScheduled}},
+		{surplus, []any{q.options.KeepCount}},
+	} {
+		if err := q.removeAll(ctx, find.query, find.args...); err != nil {
+			return err
+		}
+	}
+	return q.removeKeys(ctx)
+}
+
+// What sweep removes, at most 1000 jobs at a time.
+const (
+	expired = `SELECT id FROM jobs WHERE finished > 0 AND (state = 'complete' AND finished < $1 OR state <> 'complete' AND finished < $2)
+		ORDER BY finished LIMIT 1000`
+	surplusOfSchedules = `SELECT id FROM (
+			SELECT id, row_number() OVER (PARTITION BY schedule ORDER BY finished DESC, id DESC) AS place FROM jobs WHERE finished > 0 AND schedule <> ''
+		) AS ranked WHERE place > $1 LIMIT 1000`
+	surplus = `SELECT id FROM jobs WHERE finished > 0 ORDER BY finished DESC, id DESC LIMIT 1000 OFFSET $1`
+)
+
+// removeAll removes the jobs that a query finds, until it finds none.
+func (q *Queue) removeAll(ctx context.Context, query string, args ...any) error {
+	for {
+		var ids []string
+		err := q.db.Read(ctx, func(tx *db.Tx) (err error) {
+			ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) }, query, args...)
+			return err
+		})
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if err := q.engine.Forget(ids...); err != nil {
+			return err
+		}
+		if err := q.remove(ctx, ids); err != nil {
+			return err
+		}
+	}
+}
+
+func (q *Queue) remove(ctx context.Context, ids []string) error {
+	return q.db.Write(ctx, func(tx *db.Tx) error {
+		for _, id := range ids {
+			if _, err := tx.Exec(ctx, "DELETE FROM jobs WHERE id = $1", id); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, "DELETE FROM job_owners WHERE id = $1", id); err != nil {
+				return err
+			}
+		}
+		if q.options.Node == "" {
+			return nil
+		}
+		return forgetLive(ctx, tx, ids) // left by nodes that died
+	})
+}
+
+// Journals are the journals of people's jobs, which are not rows of our tables, and the jobs
+// that run.
+type Journals struct{ Queue *Queue }
+
+// ofPerson returns the ids of a person's jobs.
+func (j Journals) ofPerson(ctx context.Context, p personal.Person) (ids []string, err error) {
+	jobs := personal.Table{Name: "jobs", Where: ownedJobs}
+	err = j.Queue.db.Read(ctx, func(tx *db.Tx) error {
+		ids = nil
+		return jobs.Export(ctx, tx, p, func(row personal.Row) error {
+			if id, ok := row.Values["id"].(string); ok {
+				ids = append(ids, id)
+			}
+			return nil
+		})
+	})
+	return ids, err
+}
+
+// Export writes the journals of a person's jobs.
+func (j Journals) Export(ctx context.Context, p personal.Person, write func(kind string, value any) error) error {
+	ids, err := j.ofPerson(ctx, p)
+	if err != nil {
+		return err
+	}
+	ctx = principal.With(ctx, principal.Local())
+	for _, id := range ids {
+		steps, err := j.Queue.Journal(ctx, id)
+		if fault.CodeOf(err) == fault.NotFound {
+			continue // it was removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if err := write("journal", map[string]any{"job": id, "steps": steps}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Erase cancels the jobs of a person and deletes their journals and files. The rows are
+// deleted afterwards.
+func (j Journals) Erase(ctx context.Context, p personal.Person) error {
+	ids, err := j.ofPerson(ctx, p)
+	if err != nil {
+		return err
+	}
+	ctx = principal.With(ctx, principal.Local())
+	for _, id := range ids {
+		if _, err := j.Queue.Cancel(ctx, id); err != nil && fault.CodeOf(err) != fault.NotFound {
+			return err
+		}
+		waiting, cancel := context.WithTimeout(ctx, j.Queue.options.Grace)
+		j.Queue.engine.AwaitEnd(waiting, id)
+		cancel()
+		if err := j.Queue.engine.Forget(id); err != nil {
+			return err
+		}
+		j.Queue.clean(id)
+	}
+	return nil
+}
+
+// ReleaseJobs removes the node of unfinished jobs in a SQLite file, so that the process
+// that opens it continues them, whichever node of another database had them before.
+func ReleaseJobs(ctx context.Context, d *db.DB) error {
+	return d.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(ctx, "UPDATE jobs SET node = '' WHERE finished = 0"); err != nil {
+			return err
+		}
+		return durable.ReleaseRuns(ctx, tx)
+	})
+}
+
+// CreateTables creates the tables of the workflow engine.
+func CreateTables(ctx context.Context, d *db.DB) error { return durable.CreateTables(ctx, d) }

@@ -11,6 +11,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -241,4 +244,214 @@ func pieces(text string, size int) []string {
 		runes = runes[n:]
 	}
 	return all
+}
+
+// Parse reads a scenario: answers separated by lines of ---. Each line is a keyword and
+// its arguments. Text in double quotes may contain escapes such as \
+// .
+//
+//	expect WORDS      the last message must contain them
+//	system WORDS      the system prompt must
+//	offer NAME        the tool must be offered
+//	think TEXT        thought before anything is said
+//	say TEXT          a piece of text; several are pieces of one text
+//	echo              say what the last message says
+//	use NAME JSON     ask for a tool
+//	stop REASON       such as refusal or max_tokens
+//	status 529 KIND TEXT   refuse the request
+//	after SECONDS     with Retry-After
+//	error KIND TEXT   an error in the middle of the answer
+//	ping              pings between all events
+//	break             the connection ends before the answer does
+//	half              the answer ends in the middle of an event
+//	slow              every byte is sent on its own
+//
+// Empty lines and lines that begin with # are ignored.
+func Parse(text string) ([]Step, error) {
+	var steps []Step
+	var step Step
+	for n, line := range strings.Split(text+"\n---", "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if line == "---" {
+			steps = append(steps, step)
+			step = Step{}
+			continue
+		}
+		if err := step.read(line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n+1, err)
+		}
+	}
+	return steps, nil
+}
+
+func (s *Step) read(line string) error {
+	word, rest, _ := strings.Cut(line, " ")
+	rest, err := unquoted(strings.TrimSpace(rest))
+	if err != nil {
+		return err
+	}
+	switch word {
+	case "expect":
+		s.Expect = append(s.Expect, rest)
+	case "system":
+		s.System = append(s.System, rest)
+	case "offer":
+		s.Offer = append(s.Offer, rest)
+	case "think":
+		s.Think = rest
+	case "say":
+		s.Say = append(s.Say, rest)
+	case "echo":
+		s.Echo = true
+	case "use":
+		name, input, _ := strings.Cut(rest, " ")
+		if input != "" && !json.Valid([]byte(input)) {
+			return fmt.Errorf("the input of %s is not JSON", name)
+		}
+		s.Use = append(s.Use, Use{Name: name, Input: input})
+	case "stop":
+		s.Stop = rest
+	case "status":
+		code, why, _ := strings.Cut(rest, " ")
+		s.Status, err = strconv.Atoi(code)
+		s.Kind, s.Text, _ = strings.Cut(why, " ")
+	case "after":
+		s.RetryAfter = rest
+	case "error":
+		s.Kind, s.Text, _ = strings.Cut(rest, " ")
+	case "ping":
+		s.Ping = true
+	case "break":
+		s.Break = true
+	case "half":
+		s.Half = true
+	case "slow":
+		s.Slow = true
+	default:
+		err = fmt.Errorf("no word %q", word)
+	}
+	return err
+}
+
+func unquoted(text string) (string, error) {
+	if strings.HasPrefix(text, `"`) {
+		return strconv.Unquote(text)
+	}
+	return text, nil
+}
+
+// stream writes server-sent events and flushes each.
+type stream struct {
+	w     http.ResponseWriter
+	ping  string // written after every event; may be empty
+	slow  bool   // every byte is sent on its own
+	hold  chan struct{}
+	until string // part of the event after which it holds
+	gone  <-chan struct{}
+
+	ended bool // the client has gone
+	onEnd func()
+}
+
+func begin(w http.ResponseWriter, r *http.Request, step Step, ping string) *stream {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	w.WriteHeader(http.StatusOK)
+	s := &stream{w: w, slow: step.Slow, hold: step.Hold, onEnd: step.Ended, gone: r.Context().Done()}
+	if step.Ping {
+		s.ping = ping
+	}
+	if step.HoldText {
+		s.until = step.Say[0]
+	}
+	return s
+}
+
+// send writes one event; name may be empty.
+func (s *stream) send(name string, data any) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		panic(err)
+	}
+	text := fmt.Sprintf("data: %s\n\n%s", raw, s.ping)
+	if name != "" {
+		text = fmt.Sprintf("event: %s\n", name) + text
+	}
+	s.write(text)
+	if s.hold != nil && strings.Contains(text, s.until) {
+		select {
+		case <-s.hold:
+		case <-s.gone:
+			s.ended = true // what follows could still arrive
+			if s.onEnd != nil {
+				s.onEnd()
+			}
+		}
+		s.hold = nil
+	}
+}
+
+// half writes the beginning of an event, and a blank line after it.
+func (s *stream) half() { s.write("data: {\"type\":\"content_block_\n\n") }
+
+// write sends text, as a whole or byte by byte.
+func (s *stream) write(text string) {
+	size := len(text)
+	if s.slow {
+		size = 1
+	}
+	for ; len(text) > 0 && !s.ended; text = text[min(size, len(text)):] {
+		_, _ = io.WriteString(s.w, text[:min(size, len(text))]) // the client may have disconnected
+		s.flush()
+	}
+}
+
+func (s *stream) flush() {
+	if f, ok := s.w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// cut closes the connection in the middle of the answer.
+func cut() { panic(http.ErrAbortHandler) }
+
+func writeJSON(w http.ResponseWriter, status int, retryAfter string, body any) {
+	if retryAfter != "" {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
+}
+
+// transcribe is OpenAI's transcription API. The text is what the file contains, and its
+// format; a file that contains "fail" is refused.
+func (s *Server) transcribe(w http.ResponseWriter, r *http.Request) {
+	refuse := func(status int, text string) {
+		writeJSON(w, status, "", object{"error": object{"message": text, "type": "invalid_request_error", "param": nil, "code": nil}})
+	}
+	if r.Header.Get("Authorization") != "Bearer "+Key {
+		refuse(http.StatusUnauthorized, "Incorrect API key provided")
+		return
+	}
+	file, header, err := r.FormFile("file")
+	if err != nil || r.FormValue("model") == "" {
+		refuse(http.StatusBadRequest, "file and model are required")
+		return
+	}
+	defer file.Close()
+	format := path.Ext(header.Filename)
+	if !slices.Contains([]string{".flac", ".m4a", ".mp3", ".mp4", ".mpeg", ".mpga", ".oga", ".ogg", ".wav", ".webm"}, format) {
+		refuse(http.StatusBadRequest, fmt.Sprintf("Invalid file format %q", format))
+		return
+	}
+	data, err := io.ReadAll(file)
+	if err != nil || string(data) == "fail" {
+		refuse(http.StatusBadRequest, "the audio could not be decoded")
+		return
+	}
+	writeJSON(w, http.StatusOK, "", object{"text": fmt.Sprintf("%s in %s", data, format[1:])})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // dbosColumns are the columns of the pinned DBOS version, in the tables that
-// dbos_tables.go uses. A mandatory column, which an INSERT must set, ends in "!".
+// node.go uses. A mandatory column, which an INSERT must set, ends in "!".
 var dbosColumns = map[string][]string{
 	statusTable: strings.Fields(`workflow_uuid! status name authenticated_user assumed_role authenticated_roles request output error
 		executor_id created_at updated_at application_version application_id class_name config_name recovery_attempts queue_name
@@ -22,7 +22,7 @@ var dbosColumns = map[string][]string{
 }
 
 // An upgrade of DBOS that changes the tables must not go unnoticed: the statements
-// in dbos_tables.go would fail, or do the wrong thing, on a user's database.
+// in node.go would fail, or do the wrong thing, on a user's database.
 func TestTablesOfDBOS(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -44,7 +44,7 @@ func TestTablesOfDBOS(t *testing.T) {
 			}
 			if len(changes) > 0 {
 				t.Errorf("the DBOS version in go.mod has other columns in %s than this package was written for (%s).\n"+
-					"Check every statement in dbos_tables.go against the new version, then update dbosColumns in this test.", table, strings.Join(changes, ", "))
+					"Check every statement in node.go against the new version, then update dbosColumns in this test.", table, strings.Join(changes, ", "))
 			}
 		}
 		if key := keyOf(t, d); !slices.Equal(key, []string{"workflow_uuid", "function_id"}) {
