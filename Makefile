@@ -278,9 +278,9 @@ chat-kill: ## Kill the server at each step of an answer, and interrupt answers i
 	go test -count=1 -v -timeout 5m -run 'TestKilledDuringAChatCall|TestChatInterrupted' ./test/processes ./cmd/luanette
 
 .PHONY: chat-order
-chat-order: ## Users send 50 messages each, 5 ms apart, at a load of 10 per core: 200 to one server, 200 to three nodes; each is answered once, in order
-	LUANETTE_TEST_LOAD=10 LUANETTE_TEST_APART=5 LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=50 go test -count=1 -v -timeout 20m -run 'TestChatOrder$$' ./test/processes
-	LUANETTE_TEST_LOAD=10 LUANETTE_TEST_APART=5 LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=50 go test -count=1 -v -timeout 20m -run 'TestChatOrderOnNodes$$' ./test/processes
+chat-order: ## Users send 50 messages each, at a load of 10 per core: 200 to one server, 200 to three nodes; each is answered once, in order
+	LUANETTE_TEST_LOAD=10 LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=50 go test -count=1 -v -timeout 20m -run 'TestChatOrder$$' ./test/processes
+	LUANETTE_TEST_LOAD=10 LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=50 go test -count=1 -v -timeout 20m -run 'TestChatOrderOnNodes$$' ./test/processes
 
 .PHONY: nodes
 SECONDS ?= 180

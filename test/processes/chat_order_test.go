@@ -20,15 +20,12 @@ import (
 // chatLoadPerCore is how many threads per core compete with the server.
 const chatLoadPerCore = "LUANETTE_TEST_LOAD"
 
-// chatApart is how many milliseconds lie between two messages of a user. Requests on
-// different connections have no order if the machine is busy and they follow each other
-// closely: `make chat-order` measures that, the usual tests do not depend on it.
-const chatApart = "LUANETTE_TEST_APART"
-
-func apart() time.Duration { return time.Duration(countFrom(chatApart, 150)) * time.Millisecond }
+// chatApart lies between two messages of a user: requests on different connections have no
+// order if they follow each other more closely than a busy machine reads them.
+const chatApart = 150 * time.Millisecond
 
 // TestChatOrder lets many people send messages without waiting for the answers, each on
-// a connection of its own, a few milliseconds apart. They must be answered in the order
+// a connection of its own, chatApart apart. They must be answered in the order
 // in which they were sent, and none may be lost.
 func TestChatOrder(t *testing.T) {
 	t.Parallel()
@@ -38,7 +35,7 @@ func TestChatOrder(t *testing.T) {
 	t.Cleanup(burn(t, countFrom(chatLoadPerCore, 0)))
 	var all sync.WaitGroup
 	for n := range users {
-		all.Go(func() { s.sendApart(t, fmt.Sprintf("user%d", n), messages, apart()) })
+		all.Go(func() { s.sendApart(t, fmt.Sprintf("user%d", n), messages) })
 	}
 	all.Wait()
 	for n := range users {
@@ -63,7 +60,7 @@ func TestChatOrderOnNodes(t *testing.T) {
 	t.Cleanup(burn(t, countFrom(chatLoadPerCore, 0)))
 	var all sync.WaitGroup
 	for n := range users {
-		all.Go(func() { nodes[n%len(nodes)].sendApart(t, fmt.Sprintf("user%d", n), messages, apart()) })
+		all.Go(func() { nodes[n%len(nodes)].sendApart(t, fmt.Sprintf("user%d", n), messages) })
 	}
 	all.Wait()
 	for n := range users {
@@ -73,7 +70,7 @@ func TestChatOrderOnNodes(t *testing.T) {
 
 // sendApart sends all messages of a user, one after the other, and waits for the
 // answers.
-func (s *chatLoad) sendApart(t *testing.T, user string, messages int, apart time.Duration) {
+func (s *chatLoad) sendApart(t *testing.T, user string, messages int) {
 	connections := make([]net.Conn, messages)
 	for n := range connections {
 		c, err := s.connect(t)
@@ -90,7 +87,7 @@ func (s *chatLoad) sendApart(t *testing.T, user string, messages int, apart time
 			t.Error(err)
 			return
 		}
-		time.Sleep(apart)
+		time.Sleep(chatApart)
 	}
 	for n, c := range connections {
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)

@@ -193,7 +193,7 @@ func New(ctx context.Context, next http.Handler) *http.Server { return defaultLi
 func (l limits) server(ctx context.Context, next http.Handler) *http.Server {
 	return &http.Server{
 		Handler: l.handler(next), ReadHeaderTimeout: l.headers, MaxHeaderBytes: l.headerBytes, IdleTimeout: l.idle,
-		BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: withConnection,
+		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 }
 

@@ -92,7 +92,6 @@ func (d *Handler) callback(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if m.Note, err = json.Marshal(q.target()); err != nil {
-		m.Place.Release()
 		return err
 	}
 	t, err := d.say(r, m)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/httpserver"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/chat/conversation"
@@ -204,8 +203,7 @@ var requestFields = sync.OnceValue(func() (names []string) {
 	return names
 })
 
-// message reads and checks a request, in the order clients rely on. A person's messages
-// have the order in which they were received.
+// message reads and checks a request, in the order clients rely on.
 func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool) (q Request, m conversation.Message, err error) {
 	body, err := readBody(w, r, maxWithMedia)
 	if err != nil {
@@ -218,17 +216,15 @@ func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool)
 	if err != nil {
 		return q, m, err
 	}
-	place := d.service.Reserve(q.person(), httpserver.ReceivedAt(r.Context()))
 	if m, err = d.checked(r, q, callback); err == nil {
 		var more []string
 		more, err = d.attachTo(r.Context(), q, &m)
 		warnings = append(warnings, more...)
 	}
 	if err != nil {
-		place.Release()
 		return q, m, withIgnored(err, warnings)
 	}
-	m.Place, m.Warnings = place, warnings
+	m.Warnings = warnings
 	return q, m, nil
 }
 

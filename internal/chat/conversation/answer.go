@@ -19,11 +19,10 @@ import (
 // run answers one message when its turn has come, and stores the outcome before anyone
 // receives it. The message was accepted, so run waits for a database that is
 // unreachable.
-func (r *Service) run(ctx context.Context, l *personQueue, t *Turn) {
+func (r *Service) run(ctx context.Context, t *Turn) {
 	ctx, _ = db.WaitForDatabase(ctx)
-	r.register(t)
 	defer r.unregister(t)
-	switch mine, err := r.await(ctx, l, t); {
+	switch mine, err := r.await(ctx, t); {
 	case err != nil && ctx.Err() != nil: // the server is stopping; the stored turn is unchanged
 		t.end(agent.Reply{}, ErrMoved)
 		return
@@ -91,7 +90,7 @@ func (r *Service) giveUp(ctx context.Context, t *Turn, cause error) {
 	t.end(agent.Reply{}, cause)
 }
 
-// register makes a turn known by its id; unregister ends that.
+// register makes a turn known by its id, until unregister.
 func (r *Service) register(t *Turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,11 +105,19 @@ func (r *Service) unregister(t *Turn) {
 	}
 }
 
+// registered returns the turn with an id that this node has accepted or taken over and not
+// finished, or nil.
+func (r *Service) registered(id string) *Turn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.turns[id]
+}
+
 // await waits until every earlier message of the person is answered, on whichever node,
 // and begins the turn. There is no timeout: an earlier message stays first until it is
 // answered, by its node or, if that stops, by another. mine is false if another node
 // took over the turn.
-func (r *Service) await(ctx context.Context, l *personQueue, t *Turn) (mine bool, err error) {
+func (r *Service) await(ctx context.Context, t *Turn) (mine bool, err error) {
 	for {
 		if !r.startTurn() {
 			<-ctx.Done()
@@ -118,7 +125,7 @@ func (r *Service) await(ctx context.Context, l *personQueue, t *Turn) (mine bool
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
-		changed := l.later()
+		changed := r.changed(t.Message.Person)
 		var state standing
 		err := r.retryDB(ctx, func() (err error) {
 			state, err = r.begin(ctx, t)

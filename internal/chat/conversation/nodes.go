@@ -67,11 +67,26 @@ func (r *Service) Receive(word string) {
 		return
 	}
 	org, user, _ := strings.Cut(word, "\x00")
+	r.wake(Person{Org: org, User: user})
+}
+
+// changed returns a channel that is closed when a person's messages change, here or on
+// another node, or when wake is called.
+func (r *Service) changed(p Person) <-chan struct{} {
 	r.mu.Lock()
-	l := r.lines[Person{Org: org, User: user}]
-	r.mu.Unlock()
-	if l != nil {
-		l.broadcast()
+	defer r.mu.Unlock()
+	if r.changes[p] == nil {
+		r.changes[p] = make(chan struct{})
+	}
+	return r.changes[p]
+}
+
+func (r *Service) wake(p Person) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if changed := r.changes[p]; changed != nil {
+		close(changed)
+		delete(r.changes, p)
 	}
 }
 
@@ -118,12 +133,10 @@ func (r *Service) revoke(t *Turn, cause error) {
 
 // follow ends a turn that another node answers with the outcome that it stored.
 func (r *Service) follow(t *Turn) {
-	p := t.Message.Person
-	l := r.enter(p)
 	r.work.Go(func() {
-		defer r.leave(p, l)
+		defer r.wake(t.Message.Person) // nobody else may be waiting for a change
 		for {
-			changed := l.later()
+			changed := r.changed(t.Message.Person)
 			over := false
 			err := r.retryDB(r.background, func() (err error) {
 				over, err = r.outcome(r.background, t)

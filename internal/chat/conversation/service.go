@@ -82,9 +82,8 @@ type Service struct {
 	resumed []*Turn // turns that were interrupted when the server stopped
 
 	mu       sync.Mutex
-	lines    map[Person]*personQueue
-	lag      lag
-	turns    map[string]*Turn                  // in progress on this node, by id
+	changes  map[Person]chan struct{}          // of people somebody waits for: see changed
+	turns    map[string]*Turn                  // accepted by this node and not finished, by id
 	active   map[*Turn]context.CancelCauseFunc // of turns whose agent is running
 	underWay int                               // turns in progress
 	settled  chan struct{}                     // not nil while draining; closed when no turn is in progress
@@ -116,8 +115,8 @@ func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, e
 	}
 	r := &Service{
 		db: database, agent: a, options: o,
-		slots: make(chan struct{}, o.Parallel),
-		lines: map[Person]*personQueue{}, active: map[*Turn]context.CancelCauseFunc{}, turns: map[string]*Turn{},
+		slots:   make(chan struct{}, o.Parallel),
+		changes: map[Person]chan struct{}{}, active: map[*Turn]context.CancelCauseFunc{}, turns: map[string]*Turn{},
 	}
 	r.background, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if o.Node == "" {

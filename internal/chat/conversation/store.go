@@ -102,29 +102,39 @@ const (
 // begin counts another attempt if the turn belongs to this node and all earlier ones are
 // answered. The number of earlier messages can only decrease.
 func (r *Service) begin(ctx context.Context, t *Turn) (state standing, err error) {
+	if state, err = r.standing(ctx, t); state != begun || err != nil {
+		return state, err
+	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
-		state = early
 		err := tx.QueryRow(ctx, `UPDATE talk_turns SET status = 'running', attempts = attempts + 1
-			WHERE id = $1 AND node = $2 AND status = 'waiting' AND NOT EXISTS (
-				SELECT 1 FROM talk_turns AS before WHERE before.org = talk_turns.org AND before.person = talk_turns.person
-				AND before.seq < talk_turns.seq AND before.status IN ('waiting', 'running'))
-			RETURNING attempts`, t.ID, r.options.Node).Scan(&t.attempts)
-		if err == nil {
-			state = begun
-			return nil
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		var node, status string
-		err = tx.QueryRow(ctx, `SELECT node, status FROM talk_turns WHERE id = $1`, t.ID).Scan(&node, &status)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && (node != r.options.Node || status != waiting) {
-			state = taken
-			return nil
+			WHERE id = $1 AND node = $2 AND status = 'waiting' AND NOT `+othersFirst+` RETURNING attempts`, t.ID, r.options.Node).Scan(&t.attempts)
+		if errors.Is(err, sql.ErrNoRows) { // it was stopped or taken over meanwhile, of which this node is notified
+			state, err = early, nil
 		}
 		return err
 	})
 	return state, err
+}
+
+// othersFirst is whether earlier messages of a turn's person are not answered yet.
+const othersFirst = `EXISTS (SELECT 1 FROM talk_turns AS before WHERE before.org = talk_turns.org
+	AND before.person = talk_turns.person AND before.seq < talk_turns.seq AND before.status IN ('waiting', 'running'))`
+
+// standing reads whether a turn can begin. Most that wait cannot, and do not have to write to
+// find that out.
+func (r *Service) standing(ctx context.Context, t *Turn) (standing, error) {
+	var node, status string
+	var wait bool
+	err := r.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, `SELECT node, status, `+othersFirst+` FROM talk_turns WHERE id = $1`, t.ID).Scan(&node, &status, &wait)
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows) || err == nil && (node != r.options.Node || status != waiting):
+		return taken, nil
+	case err != nil || wait:
+		return early, err
+	}
+	return begun, nil
 }
 
 // isMine reports whether a turn still belongs to this node.
@@ -321,19 +331,9 @@ func (r *Service) resume(ctx context.Context, turns []*Turn) {
 		r.resumed = append(r.resumed, turns...)
 	}
 	r.mu.Unlock()
-	byPerson := map[Person][]*Turn{}
 	for _, t := range turns {
-		byPerson[t.Message.Person] = append(byPerson[t.Message.Person], t)
-	}
-	for p, theirs := range byPerson {
-		// Not in the person's queue: they precede whatever waits there.
-		l := r.enter(p)
-		r.work.Go(func() {
-			defer r.leave(p, l)
-			for _, t := range theirs {
-				r.run(r.background, l, t)
-			}
-		})
+		r.register(t)
+		r.work.Go(func() { r.run(r.background, t) })
 	}
 	for _, t := range turns {
 		if told != nil {

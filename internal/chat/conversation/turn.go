@@ -8,7 +8,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
@@ -21,7 +20,6 @@ import (
 type Message struct {
 	RequestID    string       `json:"request_id"`
 	Person       Person       `json:"-"`
-	Place        *Place       `json:"-"` // among the person's messages; nil means after those that were sent so far
 	Client       string       `json:"client,omitempty"`
 	Model        string       `json:"model,omitempty"` // that answers; empty means the usual one
 	Key          string       `json:"-"`               // idempotency key of the client: the same key is the same message; may be empty
@@ -116,175 +114,18 @@ func (t *Turn) change(f func()) {
 	t.changed = make(chan struct{})
 }
 
-// Place is a place in the line of a person's messages. It is reserved as soon as a
-// request was read, so that checks, logging and the database, which can take long under
-// load, do not change the order of messages.
-type Place struct {
-	service  *Service
-	person   Person
-	line     *personQueue
-	received time.Time
-	begins   time.Time // until then, messages that were received before it may take a place before it
-	turn     chan struct{}
-	begun    bool // guarded by the Service
-	release  sync.Once
-}
-
-// Reserve returns a place in a person's line: after all messages that were received
-// before, as far as they were read by now or are soon. The caller sends a message with
-// it, or calls Release.
-func (r *Service) Reserve(p Person, received time.Time) *Place {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	l := r.enterLocked(p)
-	place := &Place{service: r, person: p, line: l, received: received, begins: now.Add(r.lag.margin(now, received)), turn: make(chan struct{}, 1)}
-	at := len(l.places)
-	for at > 0 && !l.places[at-1].begun && l.places[at-1].received.After(received) {
-		at--
-	}
-	l.places = slices.Insert(l.places, at, place)
-	if at == 0 {
-		place.turn <- struct{}{}
-	}
-	return place
-}
-
-// wait waits until all messages before it are stored or refused.
-func (p *Place) wait() {
-	if d := time.Until(p.begins); d > 0 {
-		time.Sleep(d)
-	}
-	for !p.begin() {
-		<-p.turn
-	}
-}
-
-// begin reports whether it is the first; from then on nobody can take a place before it.
-func (p *Place) begin() bool {
-	p.service.mu.Lock()
-	defer p.service.mu.Unlock()
-	p.begun = p.line.places[0] == p
-	return p.begun
-}
-
-// Release lets the next message pass. It can be called more than once.
-func (p *Place) Release() {
-	p.release.Do(func() {
-		p.service.mu.Lock()
-		l := p.line
-		l.places = slices.DeleteFunc(l.places, func(other *Place) bool { return other == p })
-		if len(l.places) > 0 {
-			select {
-			case l.places[0].turn <- struct{}{}:
-			default: // it knows
-			}
-		}
-		p.service.mu.Unlock()
-		p.service.leave(p.person, l)
-	})
-}
-
-// lag is how late requests were read recently, on a machine that is busy.
-type lag struct {
-	longest time.Duration
-	since   time.Time
-}
-
-const (
-	unnoticed  = 8 * time.Millisecond // how exact received times are: two ticks of the system's clock
-	maxMargin  = 500 * time.Millisecond
-	remembered = 10 * time.Second
-)
-
-// margin returns how long a message waits for others that were received before it and
-// read after it: nothing on an idle machine.
-func (l *lag) margin(now, received time.Time) time.Duration {
-	late := now.Sub(received)
-	if late > l.longest || now.Sub(l.since) > remembered {
-		l.longest, l.since = late, now
-	}
-	if l.longest <= unnoticed {
-		return 0
-	}
-	return min(2*l.longest, maxMargin)
-}
-
-// personQueue is the queue of a person's messages that this node answers. It exists while it is
-// in use. Whether messages on other nodes come first is decided by the database: see
-// begin.
-type personQueue struct {
-	users  int      // number of users; guarded by the Service
-	places []*Place // of messages that are not stored yet; guarded by the Service
-
-	mu      sync.Mutex // held while a message is stored, so that the stored order is that of the queue
-	waiting []*Turn
-	current *Turn // being answered
-
-	signal  sync.Mutex
-	changed chan struct{} // closed and replaced when another node changed the person's messages
-}
-
-// enter returns a person's queue and counts a user; leave releases it.
-func (r *Service) enter(p Person) *personQueue {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.enterLocked(p)
-}
-
-func (r *Service) enterLocked(p Person) *personQueue {
-	l := r.lines[p]
-	if l == nil {
-		l = &personQueue{changed: make(chan struct{})}
-		r.lines[p] = l
-	}
-	l.users++
-	return l
-}
-
-func (r *Service) leave(p Person, l *personQueue) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if l.users--; l.users == 0 {
-		delete(r.lines, p)
-	}
-}
-
-// later returns a channel that is closed at the next change on another node.
-func (l *personQueue) later() <-chan struct{} {
-	l.signal.Lock()
-	defer l.signal.Unlock()
-	return l.changed
-}
-
-func (l *personQueue) broadcast() {
-	l.signal.Lock()
-	defer l.signal.Unlock()
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
-
 // Send accepts a message: it is stored when Send returns, and will be answered even if
 // the client disconnects or this node stops. A message with the key of an earlier one
 // returns the turn of that one, or tries it again if it failed.
 func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
-	place := m.Place
-	if place == nil {
-		place = r.Reserve(m.Person, time.Now())
-	}
-	defer place.Release()
 	if err := m.Person.Check(); err != nil {
 		return nil, err
 	}
 	if r.isDraining() {
 		return nil, errLeaving
 	}
-	place.wait()
-	l := place.line
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if m.Key != "" {
-		if t, err := r.earlier(ctx, l, m); t != nil || err != nil {
+		if t, err := r.again(ctx, m); t != nil || err != nil {
 			return t, err
 		}
 	}
@@ -295,30 +136,22 @@ func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
 	if r.options.CarryTrace != nil {
 		t.trace = r.options.CarryTrace(ctx)
 	}
+	r.register(t) // before it is stored, so that the same message on another connection finds it
 	twin, err := r.insert(ctx, t)
 	if twin || err != nil {
-		if twin { // sent to another node at the same time
-			return r.again(ctx, l, m)
+		r.unregister(t)
+		if twin { // the same message was sent twice at the same time
+			return r.again(ctx, m)
 		}
 		return nil, err
 	}
-	r.join(l, t)
+	r.work.Go(func() { r.run(r.background, t) })
 	return t, nil
 }
 
-// earlier returns the turn of a message with the same key, or nil. l.mu is held.
-func (r *Service) earlier(ctx context.Context, l *personQueue, m Message) (*Turn, error) {
-	for _, t := range append([]*Turn{l.current}, l.waiting...) {
-		if t != nil && (t.Message.Key == m.Key || t.ID == m.Key) {
-			return t, sameMessage(t.Message, m)
-		}
-	}
-	return r.again(ctx, l, m)
-}
-
 // again returns the turn of a message that was sent before, to this node or another, or
-// nil. One that failed is tried again, as the person's last message. l.mu is held.
-func (r *Service) again(ctx context.Context, l *personQueue, m Message) (*Turn, error) {
+// nil. One that failed is tried again, as the person's last message.
+func (r *Service) again(ctx context.Context, m Message) (*Turn, error) {
 	t, status, err := r.lookUp(ctx, m)
 	if t == nil || err != nil {
 		return nil, err
@@ -326,13 +159,17 @@ func (r *Service) again(ctx context.Context, l *personQueue, m Message) (*Turn, 
 	if err := sameMessage(t.Message, m); err != nil {
 		return nil, err
 	}
+	if here := r.registered(t.ID); here != nil {
+		return here, nil
+	}
 	if status == failed {
 		retried, err := r.retry(ctx, t, m)
 		if err != nil {
 			return nil, err
 		}
 		if retried {
-			r.join(l, t)
+			r.register(t)
+			r.work.Go(func() { r.run(r.background, t) })
 			return t, nil
 		}
 	}
@@ -348,41 +185,6 @@ func sameMessage(before, now Message) error {
 	}
 	return fault.New(fault.Conflict, "the message_key %q belongs to another message", now.Key).
 		WithHint("use a new key for each message, and the same key only to send the same message again")
-}
-
-// join appends a turn to its queue and makes sure that a goroutine works on it. l.mu is
-// held.
-func (r *Service) join(l *personQueue, t *Turn) {
-	r.register(t)
-	l.waiting = append(l.waiting, t)
-	if l.current != nil {
-		return
-	}
-	l.current = l.take()
-	r.enter(t.Message.Person)
-	r.work.Go(func() { r.answer(t.Message.Person, l) })
-}
-
-// take removes the first waiting turn, or returns nil. l.mu is held.
-func (l *personQueue) take() *Turn {
-	if len(l.waiting) == 0 {
-		return nil
-	}
-	first := l.waiting[0]
-	l.waiting = l.waiting[1:]
-	return first
-}
-
-// answer works through a queue until it is empty.
-func (r *Service) answer(p Person, l *personQueue) {
-	defer r.leave(p, l)
-	for t := l.current; t != nil; {
-		r.run(r.background, l, t)
-		l.mu.Lock()
-		l.current = l.take()
-		t = l.current
-		l.mu.Unlock()
-	}
 }
 
 func tooMany(depth int) error {
@@ -407,12 +209,10 @@ var (
 // Attach returns the turn of a message that was sent before. If it is answered on
 // another node, its events are not known here, only its outcome is.
 func (r *Service) Attach(ctx context.Context, id string) (*Turn, error) {
-	r.mu.Lock()
-	t := r.turns[id]
-	r.mu.Unlock()
-	if t != nil {
+	if t := r.registered(id); t != nil {
 		return t, nil
 	}
+	var t *Turn
 	err := r.db.Read(ctx, func(tx *db.Tx) (err error) {
 		t, err = scanTurn(tx.QueryRow(ctx, `SELECT `+turnColumns+` FROM talk_turns WHERE id = $1`, id))
 		return err
