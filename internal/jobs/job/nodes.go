@@ -134,13 +134,13 @@ func (q *Queue) ownerNode(ctx context.Context, id string) (node string, over boo
 func (q *Queue) listen(ctx context.Context) {
 	_ = q.db.Listen(ctx, topic, func(n db.Notification) {
 		if n.Missed {
-			q.wakeOthers("")
+			q.wake("")
 			if err := q.Recheck(ctx); err != nil && ctx.Err() == nil {
 				q.options.Log.WarnContext(ctx, "jobs of this node not checked", "error", err)
 			}
 			return
 		}
-		q.wakeOthers(n.Payload)
+		q.wake(n.Payload)
 		if !q.engine.Running(n.Payload) {
 			return
 		}
@@ -148,36 +148,4 @@ func (q *Queue) listen(ctx context.Context) {
 			q.engine.Cancel(n.Payload, errCancelled)
 		}
 	})
-}
-
-// awaitOther has woke signalled when another node's job ends. The caller calls stop to
-// unregister.
-func (q *Queue) awaitOther(id string, woke chan<- struct{}) (stop func()) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiters[id] = append(q.waiters[id], woke)
-	return func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		rest := slices.DeleteFunc(q.waiters[id], func(c chan<- struct{}) bool { return c == woke })
-		if q.waiters[id] = rest; len(rest) == 0 {
-			delete(q.waiters, id)
-		}
-	}
-}
-
-// wakeOthers wakes the callers that wait for another node's job, or for any if id is "".
-func (q *Queue) wakeOthers(id string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for of, waiting := range q.waiters {
-		for _, woke := range waiting {
-			if id == "" || of == id {
-				select {
-				case woke <- struct{}{}:
-				default: // signalled already
-				}
-			}
-		}
-	}
 }

@@ -113,7 +113,7 @@ type Queue struct {
 
 	mu        sync.Mutex
 	current   map[string]*liveJob          // the unfinished jobs of this node, by id
-	waiters   map[string][]chan<- struct{} // callers that wait for jobs of other nodes
+	waiters   map[string][]chan<- struct{} // callers that wait for the end of jobs, by id
 	endedLive []string                     // ended jobs whose stored progress is to be removed
 	closing   bool                         // jobs that start now do nothing
 }
@@ -297,8 +297,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 	if err := q.check(ctx, principal.Job, principal.Edit, id); err != nil {
 		return false, err
 	}
-	c := q.following(id)
-	done, err := q.revokeHere(ctx, id, c)
+	done, err := q.revoke(ctx, id, q.options.Clock.Now())
 	if err != nil {
 		return false, fault.Wrap(fault.Internal, err, "cancel job %s", id)
 	}
@@ -306,49 +305,17 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 		_, _, err := q.load(ctx, id) // ended, or unknown
 		return false, err
 	}
-	if !q.engine.Cancel(id, errCancelled) && (c == nil || c.mustPublish()) {
-		q.publishEnd(ctx, id)
+	if !q.engine.Cancel(id, errCancelled) { // a run that is active leaves when its output is stored
+		q.leave(id)
+	}
+	if j, _, err := q.load(ctx, id); err == nil { // otherwise only the event is lost
+		q.publishEnd(ctx, j)
 	}
 	return true, nil
 }
 
 // errCancelled is the cause of the context of a cancelled job.
 var errCancelled = fault.New(fault.Cancelled, "the job was cancelled")
-
-// revokeHere is revoke, after which this node publishes the end.
-func (q *Queue) revokeHere(ctx context.Context, id string, c *liveJob) (done bool, err error) {
-	if c != nil {
-		c.cancelling.Lock()
-		defer c.cancelling.Unlock()
-		defer func() { c.unpublished = c.unpublished || done || err != nil }() // if it is stored, no other node publishes it
-	}
-	return q.revoke(ctx, id, q.options.Clock.Now())
-}
-
-// mustPublish reports, once, whether this node has to publish the end of a cancelled job: the
-// node that stored the cancellation does, whichever runs the job.
-func (c *liveJob) mustPublish() bool {
-	c.cancelling.Lock()
-	defer c.cancelling.Unlock()
-	unpublished := c.unpublished
-	c.unpublished = false
-	return unpublished
-}
-
-// publishedElsewhere reports whether another node publishes the end of a cancelled job whose
-// run has ended.
-func (q *Queue) publishedElsewhere(id string) bool {
-	c := q.following(id)
-	return q.options.Node != "" && (c == nil || !c.mustPublish())
-}
-
-// publishEnd publishes the end of a job that does not run. If the job cannot be read,
-// only the event is lost.
-func (q *Queue) publishEnd(ctx context.Context, id string) {
-	if j, _, err := q.load(ctx, id); err == nil {
-		q.finished(ctx, j)
-	}
-}
 
 // Retention returns how long a job is stored after it ended in a state.
 func (q *Queue) Retention(s State) time.Duration {

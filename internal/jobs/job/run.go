@@ -36,15 +36,14 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 			return q.stopped(ctx, j, err)
 		}
 	}
-	if err := q.wait(ctx, j); err != nil {
+	if err := q.options.Clock.Sleep(ctx, j.Due.Sub(q.options.Clock.Now())); err != nil {
 		return q.stopped(ctx, j, err)
 	}
-	held := !q.unlimited(j) // has a place in the queue
-	defer func() {
-		if held {
-			q.turns.give(j.Creator)
-		}
-	}()
+	place := &place{queue: q, job: j}
+	if err := place.take(ctx); err != nil {
+		return q.stopped(ctx, j, err)
+	}
+	defer place.give()
 	past, steps, err := q.past(ctx, run, fresh)
 	if err != nil {
 		return q.conclude(ctx, j, Outcome{}, err, nil)
@@ -62,7 +61,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	case attempts > q.options.Attempts:
 		return q.conclude(ctx, j, Outcome{}, errTooManyAttempts(attempts-1), nil)
 	}
-	return q.perform(ctx, run, j, steps, &held)
+	return q.perform(ctx, run, j, steps, place)
 }
 
 // find returns the job of a run: as it was submitted, if it is fresh, or as it was
@@ -97,17 +96,6 @@ func (q *Queue) past(ctx context.Context, run *durable.Run, fresh bool) (records
 	return len(past), steps, err
 }
 
-// wait waits until the job is due and has a place in the queue.
-func (q *Queue) wait(ctx context.Context, j Job) error {
-	if err := q.options.Clock.Sleep(ctx, j.Due.Sub(q.options.Clock.Now())); err != nil {
-		return err
-	}
-	if q.unlimited(j) {
-		return nil
-	}
-	return q.turns.take(ctx, j.Creator, j.Priority)
-}
-
 // unlimited reports whether the job runs without a place in the queue.
 func (q *Queue) unlimited(j Job) bool {
 	return q.options.Unlimited != nil && q.options.Unlimited(j.Spec)
@@ -120,14 +108,14 @@ func errTooManyAttempts(attempts int) error {
 
 // perform runs the script, with effects answered from its journal. While it waits for
 // approval, its place in the queue is given to another job.
-func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []host.Step, held *bool) error {
+func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []host.Step, p *place) error {
 	for {
-		over, err := q.attempt(ctx, run, j, steps, held)
+		over, err := q.attempt(ctx, run, j, steps, p)
 		if over {
 			return err
 		}
 		if !errors.Is(err, errOutage) {
-			err = q.pause(ctx, j, err, held)
+			err = q.pause(ctx, j, err, p)
 			if err != nil {
 				return q.stopped(ctx, j, err)
 			}
@@ -152,7 +140,7 @@ var errOutage = errors.New("the time limit passed while the database was unreach
 
 // attempt runs the script once. The job is not over if it waits for approval, with an
 // *pausedError as the error, or if an outage of the database used up its time.
-func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []host.Step, held *bool) (over bool, err error) {
+func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []host.Step, p *place) (over bool, err error) {
 	c := q.following(j.ID)
 	if c == nil { // cancelled meanwhile
 		return true, nil
@@ -160,7 +148,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	ctx, outages := db.WaitForDatabase(ctx)
 	journal := host.NewJournal(run, q.boot)
 	steps = withoutRefusals(steps)
-	logins := &loginHandler{then: journal, journal: journal, queue: q, job: j, live: c, held: held}
+	logins := &loginHandler{then: journal, journal: journal, queue: q, job: j, live: c, place: p}
 	approved, err := q.withApproval(ctx, j, steps, logins)
 	if err != nil {
 		return true, q.conclude(ctx, j, Outcome{}, err, nil)
@@ -256,11 +244,10 @@ func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error,
 		return err
 	}
 	q.clean(j.ID)
-	if stored.State == Cancelled && q.publishedElsewhere(j.ID) {
-		q.leave(j.ID)
-	} else {
-		q.finished(ctx, stored)
+	if stored.Finished.UnixMicro() == j.Finished.UnixMicro() { // otherwise it was cancelled meanwhile
+		q.publishEnd(ctx, stored) // before those who wait for the job go on
 	}
+	q.leave(j.ID)
 	return nil
 }
 
@@ -282,11 +269,7 @@ func (q *Queue) persist(ctx context.Context, try func() error) error {
 // stopped ends a job that did not start, or did not continue.
 func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 	if errors.Is(err, errCancelled) || errors.Is(context.Cause(ctx), errCancelled) {
-		if q.publishedElsewhere(j.ID) {
-			q.leave(j.ID)
-		} else {
-			q.publishEnd(context.WithoutCancel(ctx), j.ID)
-		}
+		q.leave(j.ID)
 		return nil
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, durable.ErrTakenOver) {
@@ -320,20 +303,16 @@ func (q *Queue) clean(id string) {
 	}
 }
 
-// liveJob is the state of an unfinished job that is not stored with it: its progress,
-// its output, and the callers that wait for it.
+// liveJob is the state of an unfinished job that is not stored with it: its progress and its
+// output.
 type liveJob struct {
 	mu       sync.Mutex
-	fresh    *Job // as it was submitted to this process; nil if another process stored it, or it has begun
+	fresh    *Job // as it was submitted to this process; nil once it has begun, and if it did not come that way
 	fraction float64
 	message  string
 	lines    []host.OutputLine
-	journal  *host.Journal // while the script runs
-	waiters  []chan<- struct{}
+	journal  *host.Journal                   // while the script runs
 	watchers map[*func(float64, string)]bool // receive progress
-
-	cancelling  sync.Mutex // held while the cancellation is stored
-	unpublished bool       // this node stored the cancellation and has not published the end
 
 	// What other nodes know of the job.
 	changed     bool // some of it is not stored
@@ -372,15 +351,12 @@ func (q *Queue) leave(id string) {
 		q.endedLive = append(q.endedLive, id)
 	}
 	q.mu.Unlock()
-	if c != nil {
-		c.wake()
-	}
+	q.wake(id)
 }
 
-// finished publishes the end of a job and notifies the other nodes.
-func (q *Queue) finished(ctx context.Context, j Job) {
-	q.recordOutcome(context.WithoutCancel(ctx), j) // before those who wait for the job go on
-	q.leave(j.ID)
+// publishEnd publishes the end of a job. The node that stored the end does, whichever ran the job.
+func (q *Queue) publishEnd(ctx context.Context, j Job) {
+	q.recordOutcome(context.WithoutCancel(ctx), j)
 	e := Finished{ID: j.ID, Name: j.Name, Creator: j.Creator, State: j.State}
 	if j.Error != nil {
 		e.Error = redact.Text(j.Error.Message)
@@ -476,30 +452,4 @@ func (c *liveJob) overlay(j *Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j.Progress, j.Message, j.Output = c.fraction, c.message, slices.Clone(c.lines)
-}
-
-// await has woke signalled once, when the job ends. The caller calls stop to unregister.
-func (c *liveJob) await(woke chan<- struct{}) (stop func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waiters = append(c.waiters, woke)
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if i := slices.Index(c.waiters, woke); i >= 0 {
-			c.waiters = slices.Delete(c.waiters, i, i+1)
-		}
-	}
-}
-
-func (c *liveJob) wake() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, woke := range c.waiters {
-		select {
-		case woke <- struct{}{}:
-		default: // signalled already
-		}
-	}
-	c.waiters = nil
 }

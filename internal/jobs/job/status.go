@@ -242,19 +242,35 @@ func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, a
 	}
 }
 
-// awaitEnds has woke signalled when one of the jobs ends, here or on another node: a job may
-// move meanwhile. The caller calls stop to unregister.
+// awaitEnds has woke signalled when one of the jobs ends, here or on another node. The caller
+// calls stop to unregister.
 func (q *Queue) awaitEnds(ids []string, woke chan<- struct{}) (stop func()) {
-	var stops []func()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for _, id := range ids {
-		stops = append(stops, q.awaitOther(id, woke))
-		if c := q.following(id); c != nil {
-			stops = append(stops, c.await(woke))
-		}
+		q.waiters[id] = append(q.waiters[id], woke)
 	}
 	return func() {
-		for _, stop := range stops {
-			stop()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		for _, id := range ids {
+			rest := slices.DeleteFunc(q.waiters[id], func(c chan<- struct{}) bool { return c == woke })
+			if q.waiters[id] = rest; len(rest) == 0 {
+				delete(q.waiters, id)
+			}
+		}
+	}
+}
+
+// wake signals the callers that wait for the end of a job, or of any if id is "".
+func (q *Queue) wake(id string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for of, waiting := range q.waiters {
+		if id == "" || of == id {
+			for _, woke := range waiting {
+				signal(woke)
+			}
 		}
 	}
 }

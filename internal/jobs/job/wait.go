@@ -15,6 +15,48 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// place is a job's place in the queue. While the job waits for somebody, another has it.
+type place struct {
+	queue *Queue
+	job   Job
+	held  bool
+}
+
+// take waits for a place. Some jobs need none.
+func (p *place) take(ctx context.Context) error {
+	if p.held || p.queue.unlimited(p.job) {
+		return nil
+	}
+	err := p.queue.turns.take(ctx, p.job.Creator, p.job.Priority)
+	p.held = err == nil
+	return err
+}
+
+func (p *place) give() {
+	if p.held {
+		p.queue.turns.give(p.job.Creator)
+		p.held = false
+	}
+}
+
+// pause stores that the job waits, says so, and gives the place away.
+func (p *place) pause(ctx context.Context, say func()) error {
+	if err := p.queue.persist(ctx, func() error { return p.queue.storeState(ctx, p.job.ID, Waiting) }); err != nil {
+		return err
+	}
+	say()
+	p.give()
+	return nil
+}
+
+// resume waits for a place again, and stores that the job goes on.
+func (p *place) resume(ctx context.Context) error {
+	if err := p.take(ctx); err != nil {
+		return err
+	}
+	return p.queue.persist(ctx, func() error { return p.queue.storeState(ctx, p.job.ID, Running) })
+}
+
 // Approvals decides what jobs may do, and stores the ones that wait for approval.
 type Approvals interface {
 	// Approver returns the approval of one run, whose journal so far is past. It is
@@ -101,7 +143,7 @@ type pausedError struct {
 func (a *pausedError) Error() string { return a.Effect.DisplayName() + " waits for approval" }
 
 // pause asks for approval, unless an earlier attempt has, and waits for the decision.
-func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
+func (q *Queue) pause(ctx context.Context, j Job, why error, place *place) error {
 	var paused *pausedError
 	if !errors.As(why, &paused) {
 		return why
@@ -116,32 +158,22 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 			return err
 		}
 	}
-	return q.awaitDecision(ctx, j, Paused{Approval: pending.ID, Subject: paused.Effect.DisplayName()}, held)
+	return q.awaitDecision(ctx, j, Paused{Approval: pending.ID, Subject: paused.Effect.DisplayName()}, place)
 }
 
 // awaitDecision waits for a decision, without holding a place in the queue meanwhile. The
 // event has the request and its subject.
-func (q *Queue) awaitDecision(ctx context.Context, j Job, e Paused, held *bool) error {
+func (q *Queue) awaitDecision(ctx context.Context, j Job, e Paused, place *place) error {
 	run := runInfoOf(j).Key
-	if err := q.persist(ctx, func() error { return q.storeState(ctx, j.ID, Waiting) }); err != nil {
-		return q.withdrawQuestion(ctx, run, err)
-	}
 	e.ID, e.Name, e.Creator = j.ID, j.Name, j.Creator
-	q.options.Events.PublishFor(j.owner, e)
-	if *held {
-		q.turns.give(j.Creator)
-		*held = false
+	err := place.pause(ctx, func() { q.options.Events.PublishFor(j.owner, e) })
+	if err == nil {
+		err = q.options.Approvals.Await(ctx, e.Approval)
 	}
-	if err := q.options.Approvals.Await(ctx, e.Approval); err != nil {
+	if err != nil {
 		return q.withdrawQuestion(ctx, run, err)
 	}
-	if !q.unlimited(j) {
-		if err := q.turns.take(ctx, j.Creator, j.Priority); err != nil {
-			return err
-		}
-		*held = true
-	}
-	return q.persist(ctx, func() error { return q.storeState(ctx, j.ID, Running) })
+	return place.resume(ctx)
 }
 
 // withdrawQuestion withdraws the question of a job that was cancelled.
@@ -182,7 +214,7 @@ type loginHandler struct {
 	queue   *Queue
 	job     Job
 	live    *liveJob
-	held    *bool // the job has a place in the queue
+	place   *place
 
 	mu   sync.Mutex // held while the job waits
 	late error      // the outcome of a call for which nobody logged in
@@ -213,9 +245,10 @@ func (h *loginHandler) Handle(ctx context.Context, e host.Effect, live func(cont
 		h.late = h.tooLate(err)
 		values, err = h.then.Handle(ctx, e, func(context.Context) ([]host.Value, error) { return nil, h.late })
 	}
-	if problem := h.journal.While(ctx, e, h.resume); problem != nil {
+	if problem := h.journal.While(ctx, e, h.place.resume); problem != nil {
 		return nil, problem
 	}
+	h.live.explain("")
 	return values, err
 }
 
@@ -227,19 +260,12 @@ func (h *loginHandler) tooLate(why error) error {
 
 // pause stores that the job waits, tells its owner, and gives its place in the queue away.
 func (h *loginHandler) pause(ctx context.Context, why error, deadline time.Time) error {
-	q := h.queue
-	if err := q.persist(ctx, func() error { return q.storeState(ctx, h.job.ID, Waiting) }); err != nil {
-		return err
-	}
-	h.live.explain("waits for a login: " + fault.HintOf(why))
-	q.options.Events.PublishFor(h.job.owner, NeedsLogin{
-		ID: h.job.ID, Name: h.job.Name, Creator: h.job.Creator, Reason: fault.From(why).Error(), Hint: fault.HintOf(why), Until: deadline.UTC(),
+	return h.place.pause(ctx, func() {
+		h.live.explain("waits for a login: " + fault.HintOf(why))
+		h.queue.options.Events.PublishFor(h.job.owner, NeedsLogin{
+			ID: h.job.ID, Name: h.job.Name, Creator: h.job.Creator, Reason: fault.From(why).Error(), Hint: fault.HintOf(why), Until: deadline.UTC(),
+		})
 	})
-	if *h.held {
-		q.turns.give(h.job.Creator)
-		*h.held = false
-	}
-	return nil
 }
 
 // listen signals woke when somebody has logged in somewhere.
@@ -276,19 +302,6 @@ func (h *loginHandler) wait(ctx context.Context, woke chan struct{}, deadline ti
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// resume gets the job a place in the queue again.
-func (h *loginHandler) resume(ctx context.Context) error {
-	q := h.queue
-	if !q.unlimited(h.job) {
-		if err := q.turns.take(ctx, h.job.Creator, h.job.Priority); err != nil {
-			return err
-		}
-		*h.held = true
-	}
-	h.live.explain("")
-	return q.persist(ctx, func() error { return q.storeState(ctx, h.job.ID, Running) })
 }
 
 // pauseSchedule pauses the schedule of a job for which nobody logged in.
