@@ -10,6 +10,7 @@ package builtin
 import (
 	"context"
 	"embed"
+	"fmt"
 
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/toolset"
@@ -38,4 +39,12 @@ func Define[In, Out any](name string, hints tool.Hints, do func(ctx context.Cont
 // Relay makes a tool that returns another tool's result unchanged.
 func Relay[In any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
 	return toolset.Relay(texts, name, hints, do)
+}
+
+// count returns a number with its noun: "1 job", "2 jobs".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -2,9 +2,12 @@ package builtin
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -174,4 +177,286 @@ func (c JobCancelled) Text() string {
 func (t jobTools) cancel(ctx context.Context, _ tool.Call, in jobIn) (JobCancelled, error) {
 	done, err := t.queue.Cancel(ctx, in.JobID)
 	return JobCancelled{in.JobID, done}, err
+}
+
+type executeIn struct {
+	ScriptHash string   `json:"script_hash,omitempty" jsonschema:"hash of a stored script, or at least its first 12 digits"`
+	Script     string   `json:"script,omitempty" jsonschema:"alternative: cas:HASH"`
+	Params     Object   `json:"params,omitempty" jsonschema:"the argument of main"`
+	Creator    string   `json:"creator,omitempty" jsonschema:"who starts it; jobs of different creators are scheduled fairly" max:"256"`
+	Tags       []string `json:"tags,omitempty" jsonschema:"tags to find the job by" max:"64"`
+	Priority   int      `json:"priority,omitempty" jsonschema:"higher runs first among the jobs of one creator" min:"-100" max:"100"`
+	DelayMS    int64    `json:"delay_ms,omitempty" jsonschema:"delay before it starts" min:"0" max:"2592000000"`
+	StartAt    string   `json:"start_at,omitempty" jsonschema:"or the time at which it starts, such as 2026-12-24T18:00:00Z" max:"64"`
+	Schedule   string   `json:"schedule,omitempty" jsonschema:"cron expression to start it repeatedly: 0 7 * * 1-5, @daily, @every 10m" max:"256"`
+	Timezone   string   `json:"timezone,omitempty" jsonschema:"of the schedule, such as Europe/Berlin; default: the server's own" max:"64"`
+}
+
+// Execution is the result of lua_execute: a job, or a schedule of jobs. Clients that support
+// tasks get the job as a task, and this with status and result when it has ended.
+type Execution struct {
+	JobID      string  `json:"job_id,omitempty" jsonschema:"for job_poll and job_status"`
+	ScheduleID string  `json:"schedule_id,omitempty" jsonschema:"instead of job_id if there is a schedule"`
+	NextRun    float64 `json:"next_run,omitempty" jsonschema:"next start of the schedule or delayed job; seconds since 1970"`
+	Status     string  `json:"status,omitempty" jsonschema:"only as the result of a task, with result: how the job ended"`
+}
+
+// Text returns the id.
+func (e Execution) Text() string {
+	text := "Script execution started. Job ID: " + e.JobID
+	if e.ScheduleID != "" {
+		text = "Script execution scheduled. Schedule ID: " + e.ScheduleID
+	}
+	if e.NextRun > 0 {
+		text += ". Next run: " + timeText(e.NextRun)
+	}
+	return text
+}
+
+func (t jobTools) execute(ctx context.Context, call tool.Call, in executeIn) (tool.Result, error) {
+	spec, err := t.spec(ctx, call, in)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if in.Schedule != "" {
+		s, err := t.queue.Schedule(ctx, spec, in.Schedule, in.Timezone)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		e := Execution{ScheduleID: s.ID, NextRun: seconds(s.Next)}
+		return tool.Output(e.Text(), e)
+	}
+	j, err := t.queue.Submit(ctx, spec)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	e := Execution{JobID: j.ID}
+	if j.Due.After(j.Created) {
+		e.NextRun = seconds(j.Due)
+	}
+	result, err := tool.Output(e.Text(), e)
+	result.Task = j.ID
+	return result, err
+}
+
+// spec returns the job that the arguments ask for.
+func (t jobTools) spec(ctx context.Context, call tool.Call, in executeIn) (job.Spec, error) {
+	name, err := named("lua_execute", in.ScriptHash, in.Script)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	start, err := in.start(time.Now())
+	if err != nil {
+		return job.Spec{}, err
+	}
+	ref, source, err := t.load(ctx, name)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	ready, err := t.runner.Prepare(ctx, attributed(call, script.Request{Source: source, Hash: ref, Params: orEmpty(in.Params), Main: true}))
+	if err != nil {
+		return job.Spec{}, scriptFault(err)
+	}
+	if in.Creator == "" && call.Caller != nil {
+		in.Creator = call.Caller.ID
+	}
+	return job.Spec{
+		Name: ready.Name, Hash: ref.String(), Source: ready.Source, Params: ready.Params, Creator: in.Creator,
+		Tags: in.Tags, Priority: in.Priority, Delay: time.Duration(in.DelayMS) * time.Millisecond, Start: start,
+	}, nil
+}
+
+// maxDelay is the longest delay of a job.
+const maxDelay = 366 * 24 * time.Hour
+
+// start returns the time to start at, zero for now, and refuses contradictory
+// arguments.
+func (in executeIn) start(now time.Time) (at time.Time, err error) {
+	switch {
+	case in.Schedule != "" && (in.DelayMS != 0 || in.StartAt != ""):
+		return at, fault.New(fault.InvalidParams, "lua_execute takes schedule, or delay_ms or start_at, not both").
+			WithHint("the schedule decides when its first job starts")
+	case in.Timezone != "" && in.Schedule == "":
+		return at, fault.New(fault.InvalidParams, "timezone is only used with schedule").WithHint("start_at has its own offset: 2026-12-24T18:00:00+01:00")
+	case in.StartAt == "":
+		return at, nil
+	case in.DelayMS != 0:
+		return at, fault.New(fault.InvalidParams, "lua_execute takes delay_ms or start_at, not both")
+	}
+	if at, err = time.Parse(time.RFC3339, in.StartAt); err != nil {
+		return at, fault.New(fault.InvalidParams, "start_at: %q is not a time", in.StartAt).
+			WithHint("write it as 2026-12-24T18:00:00Z, or with an offset as 2026-12-24T18:00:00+01:00")
+	}
+	if at.Before(now.Add(-time.Minute)) || at.After(now.Add(maxDelay)) {
+		return at, fault.New(fault.InvalidParams, "start_at: %s is not within a year from now", in.StartAt).
+			WithHint("it is %s now", now.UTC().Format(time.RFC3339))
+	}
+	return at, nil
+}
+
+// pollReport passes the progress of jobs to the client that waits for them. The progress is
+// the number of jobs: half of one job is 0.5. It never decreases.
+type pollReport struct {
+	caller *tool.Caller
+	ids    []string
+
+	mu        sync.Mutex
+	fractions map[string]float64 // by the job's id
+	last      float64
+}
+
+func newPollReport(caller *tool.Caller, ids []string) *pollReport {
+	return &pollReport{caller: caller, ids: ids, fractions: make(map[string]float64, len(ids))}
+}
+
+// watch reports what the jobs report, until stop is called.
+func (r *pollReport) watch(ctx context.Context, q JobQueue) (stop func()) {
+	if r.caller == nil || r.caller.Progress == nil {
+		return func() {}
+	}
+	var stops []func()
+	for _, id := range r.ids {
+		stops = append(stops, q.Watch(ctx, id, func(fraction float64, message string) { r.job(id, fraction, message) }))
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// job reports the progress of one job.
+func (r *pollReport) job(id string, fraction float64, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fractions[id] = fraction
+	r.send(message)
+}
+
+// waiting reports that jobs have not ended yet, so that the client does not time out.
+func (r *pollReport) waiting(done []job.Job, pending []string) {
+	if r.caller == nil || r.caller.Progress == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range done {
+		r.fractions[done[i].ID] = 1
+	}
+	r.send(count(len(pending), "job") + " not finished")
+}
+
+// send sends the sum of all jobs; mu is held.
+func (r *pollReport) send(message string) {
+	sum := 0.0
+	for _, fraction := range r.fractions {
+		sum += fraction
+	}
+	if sum <= r.last {
+		sum = r.last + 1e-6 // clients may ignore a report without progress
+	}
+	r.last = min(sum, float64(len(r.ids)))
+	r.caller.Progress(tool.Progress{Progress: r.last, Total: float64(len(r.ids)), Message: message})
+}
+
+// Undone is the result of job_undo.
+type Undone struct {
+	JobID      string     `json:"job_id" jsonschema:"the job that is undone"`
+	Status     string     `json:"status" jsonschema:"nothing: no change can be undone; denied: the person refused; otherwise the status of the job that undoes it" enum:"nothing,denied,pending,running,waiting,complete,failed,cancelled"`
+	UndoJobID  string     `json:"undo_job_id,omitempty" jsonschema:"the job that makes the calls"`
+	ApprovalID string     `json:"approval_id,omitempty" jsonschema:"of the approval that it waits for"`
+	Steps      []UndoStep `json:"steps" jsonschema:"the changes, in the order in which they are undone"`
+	Error      *JobError  `json:"error,omitempty" jsonschema:"why the job that undoes it failed"`
+}
+
+// UndoStep is one change of a job and the call that undoes it.
+type UndoStep struct {
+	Step    int64  `json:"step" jsonschema:"number of the change, as in job_journal"`
+	Change  string `json:"change" jsonschema:"as written in a script, shortened"`
+	Tool    string `json:"tool,omitempty" jsonschema:"what undoes it"`
+	Problem string `json:"problem,omitempty" jsonschema:"why it cannot be undone"`
+
+	Arguments Object `json:"arguments,omitempty" jsonschema:"of that call"`
+}
+
+// Text returns the plan and what became of it.
+func (u Undone) Text() string {
+	lines := []string{map[string]string{
+		"nothing": "Nothing can be undone.", "denied": "Not approved: nothing was undone.", "complete": "Undone.",
+	}[u.Status]}
+	if lines[0] == "" {
+		lines[0] = fmt.Sprintf("Job %s undoes it: %s.", u.UndoJobID, u.Status)
+	}
+	if u.ApprovalID != "" {
+		lines[0] = fmt.Sprintf("Waiting for approval %s. Then job %s undoes it.", u.ApprovalID, u.UndoJobID)
+	}
+	for _, s := range u.Steps {
+		if s.Problem != "" {
+			lines = append(lines, fmt.Sprintf("%4d  %s  cannot be undone: %s", s.Step, s.Change, s.Problem))
+		} else {
+			lines = append(lines, fmt.Sprintf("%4d  %s  by %s %s", s.Step, s.Change, s.Tool, s.Arguments))
+		}
+	}
+	if u.Error != nil {
+		lines = append(lines, u.Error.text())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// undoWait is how long job_undo waits for the end of the job that makes the calls.
+const undoWait = time.Minute
+
+func (t jobTools) undo(ctx context.Context, call tool.Call, in jobIn) (tool.Result, error) {
+	u, err := t.queue.Undo(ctx, in.JobID)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	out := Undone{JobID: in.JobID, Status: "nothing", UndoJobID: u.ID, Steps: undoSteps(u.Steps)}
+	if u.ID == "" {
+		return tool.Output(out.Text(), out)
+	}
+	var answer host.Answer
+	answered, err := script.Settle(ctx, call.Caller, u.Asked, &u.Paused, func(said host.Answer) error {
+		answer = said
+		return t.queue.AnswerUndo(ctx, u, said)
+	})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if answered && !answer.Allow {
+		out.Status, out.UndoJobID = "denied", ""
+		return tool.Output(out.Text(), out)
+	}
+	if _, err := t.queue.StartUndo(ctx, u); err != nil {
+		return tool.Result{}, err
+	}
+	if !answered {
+		out.Status, out.ApprovalID = string(job.Waiting), u.Asked.ID
+		return tool.Output(out.Text(), out)
+	}
+	return t.undone(ctx, out)
+}
+
+// undone waits for the job that makes the calls.
+func (t jobTools) undone(ctx context.Context, out Undone) (tool.Result, error) {
+	if _, _, err := t.queue.Poll(ctx, []string{out.UndoJobID}, undoWait, true); err != nil {
+		return tool.Result{}, err
+	}
+	j, err := t.queue.Status(ctx, out.UndoJobID)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	out.Status, out.Error = string(j.State), jobError(j.Error)
+	return tool.Output(out.Text(), out)
+}
+
+func undoSteps(steps []job.UndoStep) []UndoStep {
+	views := make([]UndoStep, len(steps))
+	for i, s := range steps {
+		views[i] = UndoStep{Step: s.Step, Change: s.Call, Problem: s.Problem}
+		if s.Problem == "" {
+			views[i].Tool, views[i].Arguments = s.Tool.String(), Object(s.Arguments)
+		}
+	}
+	return views
 }

@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/cas"
 )
 
 // JobView is a job as the tools show it, without the script's result.
@@ -289,4 +292,281 @@ func JobCompletions(q JobQueue) Completions {
 		return names
 	}
 	return Completions{"job_id": active, "job_ids": active, "id": active, "status": states}
+}
+
+type jobJournalIn struct {
+	JobID string `json:"job_id" jsonschema:"id of a job" min:"1" max:"64"`
+	From  int    `json:"from,omitempty" jsonschema:"number of steps to skip" min:"0"`
+	Limit int    `json:"limit,omitempty" jsonschema:"maximum number of steps; default 200" min:"1" max:"1000"`
+}
+
+// Journaled is the result of job_journal.
+type Journaled struct {
+	Steps []StepView `json:"steps"`
+	Total int        `json:"total" jsonschema:"of the whole journal"`
+}
+
+// StepView is a step of a journal, without its outcome.
+type StepView struct {
+	Step   int64   `json:"step" jsonschema:"number of the effect in the script's order"`
+	Effect string  `json:"effect" jsonschema:"such as mcp.call or fs.write"`
+	Kind   string  `json:"kind" enum:"read,repeat,write,moment"`
+	Call   string  `json:"call" jsonschema:"as written in a script, shortened"`
+	Time   float64 `json:"time" jsonschema:"end, or start if not done; seconds since 1970"`
+	Done   bool    `json:"done" jsonschema:"false if its outcome is unknown"`
+	Error  string  `json:"error,omitempty" jsonschema:"its error"`
+}
+
+// stepData is a view with the outcome.
+type stepData struct {
+	StepView
+	Outcome []host.Value `json:"outcome,omitempty"`
+}
+
+func stepView(s host.Step) stepData {
+	v := StepView{Step: s.Seq, Effect: host.ShownName(s.Name), Kind: s.Kind.String(), Call: s.Call(), Time: seconds(s.At), Done: s.Done}
+	if s.Err != nil {
+		v.Error = s.Err.Error()
+	}
+	return stepData{v, s.Values}
+}
+
+// Text returns one line.
+func (v StepView) Text() string {
+	switch {
+	case !v.Done:
+		return fmt.Sprintf("%4d  %s  … not done", v.Step, v.Call)
+	case v.Error != "":
+		return fmt.Sprintf("%4d  %s  ! %s", v.Step, v.Call, v.Error)
+	default:
+		return fmt.Sprintf("%4d  %s", v.Step, v.Call)
+	}
+}
+
+func (t jobTools) journal(ctx context.Context, _ tool.Call, in jobJournalIn) (tool.Result, error) {
+	steps, err := t.queue.Journal(ctx, in.JobID)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if in.Limit == 0 {
+		in.Limit = 200
+	}
+	shown := steps[min(in.From, len(steps)):min(in.From+in.Limit, len(steps))]
+	data := []stepData{}
+	for _, step := range shown {
+		data = append(data, stepView(step))
+	}
+	return tool.Output(journalText(data, min(in.From, len(steps)), len(steps)), map[string]any{"steps": data, "total": len(steps)})
+}
+
+type jobReplayIn struct {
+	JobID      string `json:"job_id" jsonschema:"id of a finished job" min:"1" max:"64"`
+	Code       string `json:"code,omitempty" jsonschema:"another script to run with the same answers" max:"1048576"`
+	Language   string `json:"language,omitempty" jsonschema:"of code; default: that of the job's script" enum:"lua,javascript"`
+	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of another stored script"`
+}
+
+// Replayed is the result of job_replay, without the script's own result.
+type Replayed struct {
+	Steps    int          `json:"steps" jsonschema:"in the journal"`
+	Unused   int          `json:"unused" jsonschema:"steps that the script did not ask for"`
+	Diverged bool         `json:"diverged" jsonschema:"true if the script's effects differ from the journal"`
+	Error    *JobError    `json:"error,omitempty" jsonschema:"why it failed, or where it differs"`
+	Output   []JobLogLine `json:"output" jsonschema:"what it printed and logged"`
+}
+
+// Text returns a summary.
+func (r Replayed) Text() string {
+	switch {
+	case r.Diverged:
+		return "Replay differs from the journal: " + r.Error.text()
+	case r.Error != nil:
+		return "The script failed: " + r.Error.text()
+	default:
+		return fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", count(r.Steps-r.Unused, "step"), r.Unused)
+	}
+}
+
+func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (tool.Result, error) {
+	other, err := t.otherScript(ctx, in)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	r, err := t.queue.Replay(ctx, in.JobID, other)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	v := Replayed{Steps: r.Steps, Unused: r.Left, Diverged: r.Diverged, Error: jobError(r.Error), Output: append([]JobLogLine{}, logLines(r.Output)...)}
+	text := v.Text()
+	if len(r.Result) > 0 {
+		text += "\nResult: " + shortened(script.Pretty(r.Result), mostJobText)
+	}
+	if len(v.Output) > 0 {
+		text += "\nOutput:\n  " + shortened(outputText(v.Output), mostJobText)
+	}
+	return tool.Output(text, struct {
+		Replayed
+		Result JSON `json:"result,omitempty"`
+	}{v, r.Result})
+}
+
+// otherScript returns the script to run instead of the job's own.
+func (t jobTools) otherScript(ctx context.Context, in jobReplayIn) (job.Script, error) {
+	switch {
+	case in.Code != "" && in.Language != "":
+		return job.Script{Source: in.Code, Language: in.Language}, nil
+	case in.Code != "":
+		j, err := t.queue.Status(ctx, in.JobID)
+		if err != nil {
+			return job.Script{}, err
+		}
+		other := job.Script{Source: in.Code}
+		if ref, err := cas.Parse(j.Hash); err == nil {
+			other.Language = t.runner.LanguageOf(ctx, ref)
+		}
+		return other, nil
+	case in.ScriptHash != "":
+		ref, source, err := t.load(ctx, in.ScriptHash)
+		return job.Script{Source: source, Hash: ref.String()}, err
+	default:
+		return job.Script{}, nil
+	}
+}
+
+// Many clients show a model only the text of a result, so the texts of jobs have what the
+// data has, as far as it is short enough to be read. These limits are in bytes.
+const (
+	mostJobText     = 16 << 10 // of all jobs of one result
+	leastJobText    = 512      // of each of them
+	mostOutcomeText = 160      // of one step of a journal
+	mostJournalText = 32 << 10
+)
+
+// Text returns one line, and the beginning of the error.
+func (v JobView) Text() string {
+	text := v.line()
+	if v.Error != nil {
+		message, _, _ := strings.Cut(v.Error.Message, "\n")
+		text += "\n  " + message
+	}
+	return text
+}
+
+// line returns a job in one line.
+func (v JobView) line() string {
+	text := fmt.Sprintf("Job %s: %s", v.JobID, v.Status)
+	if v.StartedAt > 0 && v.CompletedAt > v.StartedAt {
+		text += fmt.Sprintf(" after %v", time.Duration((v.CompletedAt-v.StartedAt)*1000)*time.Millisecond)
+	}
+	if about := v.about(); len(about) > 0 {
+		text += " (" + strings.Join(about, ", ") + ")"
+	}
+	if v.Status == string(job.Pending) && v.DueAt > 0 {
+		text += ", due " + timeText(v.DueAt)
+	}
+	if v.Status == string(job.Running) && v.Progress > 0 {
+		text += fmt.Sprintf(", %.0f %% %s", v.Progress*100, v.Message)
+	}
+	return text
+}
+
+// about says what runs, and whose it is.
+func (v JobView) about() (about []string) {
+	if v.Name != "" {
+		about = append(about, v.Name)
+	}
+	if v.ScriptHash != "" {
+		about = append(about, "script: "+v.ScriptHash[:min(12, len(v.ScriptHash))])
+	}
+	if v.By != "" {
+		about = append(about, "by "+v.By)
+	}
+	if v.Owner != "" {
+		about = append(about, "of "+v.Owner)
+	}
+	return about
+}
+
+// Text returns the job with its result or error and its output, in about limit bytes.
+func (d jobData) text(limit int) string {
+	var b strings.Builder
+	b.WriteString(d.line())
+	if d.Error != nil {
+		b.WriteString("\nError: " + shortened(d.Error.text(), limit/2))
+	}
+	if len(d.Result) > 0 {
+		b.WriteString("\nResult: " + shortened(script.Pretty(d.Result), limit/2))
+	}
+	if len(d.Output) > 0 {
+		b.WriteString("\nOutput:\n  " + shortened(outputText(d.Output), limit/4))
+	}
+	return b.String()
+}
+
+func outputText(lines []JobLogLine) string {
+	texts := make([]string, len(lines))
+	for i, line := range lines {
+		texts[i] = line.Text
+	}
+	return strings.Join(texts, "\n  ")
+}
+
+// shortened returns the beginning of a text, and how long it is.
+func shortened(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return fmt.Sprintf("%s (%d bytes in all)", redact.Cut(text, limit), len(text))
+}
+
+// pollText returns the ended jobs in full, and the ids of the others.
+func pollText(done []jobData, pending []string, timedOut bool) string {
+	var b strings.Builder
+	if timedOut {
+		fmt.Fprintf(&b, "Poll timed out. %d completed, %d still pending.", len(done), len(pending))
+	} else {
+		fmt.Fprintf(&b, "Poll complete. %s finished.", count(len(done), "job"))
+	}
+	limit := max(leastJobText, mostJobText/max(1, len(done)))
+	for i, d := range done {
+		if b.Len() > 2*mostJobText {
+			fmt.Fprintf(&b, "\n… and %d more: job_status shows each.", len(done)-i)
+			break
+		}
+		b.WriteString("\n" + d.text(limit))
+	}
+	if len(pending) > 0 {
+		b.WriteString("\nPending: " + shortened(strings.Join(pending, ", "), mostJobText/4))
+	}
+	return b.String()
+}
+
+// journalText returns one line for each step, with the beginning of its outcome.
+func journalText(steps []stepData, from, total int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (showing %d)", count(total, "step"), len(steps))
+	for i, step := range steps {
+		if b.Len() > mostJournalText {
+			fmt.Fprintf(&b, "\n… and %d more: pass from = %d.", total-from-i, from+i)
+			return b.String()
+		}
+		b.WriteString("\n" + step.text())
+	}
+	if left := total - from - len(steps); left > 0 {
+		fmt.Fprintf(&b, "\n… and %d more: pass from = %d.", left, from+len(steps))
+	}
+	return b.String()
+}
+
+// text returns the step with the beginning of its outcome.
+func (d stepData) text() string {
+	text := d.Text()
+	if len(d.Outcome) == 0 {
+		return text
+	}
+	raw, err := json.Marshal(d.Outcome)
+	if err != nil {
+		return text
+	}
+	return text + "  = " + shortened(string(raw[1:len(raw)-1]), mostOutcomeText) // without the brackets of the list
 }

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -11,9 +12,11 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
@@ -299,4 +302,225 @@ func (m mcpTools) unknown(ctx context.Context, namespace string) error {
 	default:
 		return err.WithHint("available: %s", strings.Join(names, ", "))
 	}
+}
+
+// managedOrg returns the name of an upstream in the caller's organisation, which the caller
+// must manage.
+func (m mcpTools) managedOrg(ctx context.Context, namespace string) (name, org string, err error) {
+	who := principal.Of(ctx)
+	if m.orgs == nil || !who.ManagesOrg() {
+		return "", "", fault.New(fault.Denied, "%s may not add or remove servers", who.Title()).
+			WithHint("it takes the scope %s, or %s of an organisation", principal.Admin, principal.Org)
+	}
+	name, org = principal.SplitNamespace(namespace)
+	if org == "" {
+		org = who.Org
+	}
+	return name, org, who.CheckManages(org)
+}
+
+// addInOrg adds an upstream for the caller's organisation and returns its namespace.
+func (m mcpTools) addInOrg(ctx context.Context, u upstreamset.Server) (space string, err error) {
+	name, org, err := m.managedOrg(ctx, u.Namespace)
+	if err != nil {
+		return "", err
+	}
+	u.Namespace = name
+	if u.URL, err = Target(ctx, m.orgs.CheckURL, u.URL); err != nil {
+		return "", err
+	}
+	return principal.InOrg(name, org), m.orgs.Connect(ctx, org, u)
+}
+
+// ownOfOrg returns the namespace of an upstream that was added for the caller's organisation;
+// empty if there is none of that name.
+func (m mcpTools) ownOfOrg(ctx context.Context, namespace string) (space string, err error) {
+	name, org, err := m.managedOrg(ctx, namespace)
+	if err != nil {
+		return "", err
+	}
+	space, err = m.orgs.Find(org, name) //nolint:contextcheck // it only looks at memory
+	if _, known := m.find(ctx, namespace); !known {
+		return space, nil
+	}
+	return space, err
+}
+
+// UpstreamView is how mcp_status and others show an upstream.
+type UpstreamView struct {
+	Namespace  string   `json:"namespace"`
+	Endpoint   string   `json:"endpoint"`
+	Transport  string   `json:"transport,omitempty"`
+	Protocol   string   `json:"protocol,omitempty" jsonschema:"protocol revision of the connection"`
+	State      string   `json:"state" jsonschema:"connecting, starting, connected, reconnecting, failed (retried every few minutes), needs_auth, asleep (started by the first call), removed (configured, but removed by a person), or untrusted (a person must trust the configuration file first)"`
+	Starting   int      `json:"starting_secs,omitempty" jsonschema:"for how many seconds its program has been starting"`
+	LastLine   string   `json:"last_line,omitempty" jsonschema:"what its program last wrote to its standard error while it is starting"`
+	ToolCount  int      `json:"tool_count"`
+	Stale      bool     `json:"stale,omitempty" jsonschema:"the tools are the last known ones; the server is disconnected"`
+	Error      string   `json:"error,omitempty" jsonschema:"last error"`
+	Hint       string   `json:"hint,omitempty" jsonschema:"what a person can do"`
+	Login      string   `json:"login,omitempty" jsonschema:"URL to POST to, which returns a login link for a person"`
+	Attempt    int      `json:"attempt,omitempty" jsonschema:"failures in a row"`
+	NextTryMS  int64    `json:"next_try_ms,omitempty" jsonschema:"milliseconds until the next attempt"`
+	Origin     string   `json:"origin,omitempty" jsonschema:"config, startup (startup.lua) or added (while running)"`
+	Warnings   []string `json:"warnings,omitempty" jsonschema:"what is wrong although it is connected: settings that do not match its tools, a list that was cut, definitions that were left out"`
+	CallCount  int      `json:"call_count"`
+	ErrorCount int      `json:"error_count"`
+	InFlight   int      `json:"in_flight"`
+	LastTool   string   `json:"last_tool,omitempty"`
+	P50MS      float64  `json:"p50_ms,omitempty" jsonschema:"median duration of calls"`
+	P99MS      float64  `json:"p99_ms,omitempty" jsonschema:"99th percentile of the duration of calls"`
+	RefusingMS int64    `json:"refusing_ms,omitempty" jsonschema:"how long calls are still refused after too many failures"`
+}
+
+// ViewUpstream returns an upstream as our tools show it.
+func ViewUpstream(ctx context.Context, s upstreamset.Status, counts Counts) UpstreamView {
+	return viewOf(ctx, s, counts)
+}
+
+// viewOf adds the call statistics to an upstream's status.
+func viewOf(ctx context.Context, s upstreamset.Status, counts Counts) UpstreamView {
+	s = s.For(ctx)
+	v := UpstreamView{
+		Namespace: principal.Of(ctx).NameOf(s.Namespace), Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
+		State: s.State, ToolCount: s.Tools, Stale: s.Stale, Error: s.Error, Attempt: s.Attempt, NextTryMS: msUntil(s.NextTry),
+		Warnings: s.Warnings, Hint: s.Hint, Login: s.Login, Origin: s.Origin,
+	}
+	if s.State == string(upstream.StateStarting) {
+		v.Starting, v.LastLine = int(time.Since(s.Since).Seconds()), s.LastLine
+	}
+	c, ok := counts.Stats(ctx, s.Namespace)
+	if !ok {
+		return v
+	}
+	v.CallCount, v.ErrorCount, v.InFlight, v.LastTool = int(c.Calls), int(c.Errors), c.InFlight, c.LastTool
+	v.P50MS, v.P99MS = ms(c.P50), ms(c.P99)
+	if c.Open {
+		v.RefusingMS = msUntil(c.RetryAt)
+	}
+	return v
+}
+
+// Text returns two to four lines.
+func (v UpstreamView) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", v.Namespace, v.State)
+	switch {
+	case v.Starting > 0:
+		fmt.Fprintf(&b, " (for %d s)", v.Starting)
+	case v.Attempt > 0:
+		fmt.Fprintf(&b, " (attempt %d)", v.Attempt)
+	case v.State == "connected":
+		fmt.Fprintf(&b, " (%s)", count(v.ToolCount, "tool"))
+	}
+	fmt.Fprintf(&b, "\n  %s", v.Endpoint)
+	if v.Stale {
+		fmt.Fprintf(&b, "\n  %s last known", count(v.ToolCount, "tool"))
+	}
+	if v.CallCount > 0 {
+		fmt.Fprintf(&b, "\n  %s, %s, last: %s, p50 %g ms, p99 %g ms", count(v.CallCount, "call"), count(v.ErrorCount, "error"), v.LastTool, v.P50MS, v.P99MS)
+	}
+	if v.LastLine != "" {
+		fmt.Fprintf(&b, "\n  Last line: %s", v.LastLine)
+	}
+	if v.Error != "" {
+		fmt.Fprintf(&b, "\n  Error: %s", v.Error)
+	}
+	if v.Hint != "" {
+		fmt.Fprintf(&b, "\n  Hint: %s", v.Hint)
+	}
+	for _, warning := range v.Warnings {
+		fmt.Fprintf(&b, "\n  Warning: %s", warning)
+	}
+	if v.NextTryMS > 0 {
+		fmt.Fprintf(&b, "\n  next try in %v", time.Duration(v.NextTryMS)*time.Millisecond)
+	}
+	return b.String()
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func msUntil(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(time.Until(t).Milliseconds(), 0)
+}
+
+// Policy decides whether a model may connect to a URL. The URL is http, https or
+// zmq+tcp, has a host and no credentials. It checks host names only: the addresses
+// they resolve to are checked when connecting.
+type Policy func(ctx context.Context, u *url.URL) error
+
+// AllowHosts allows loopback with any scheme, and the listed hosts with https only,
+// because other schemes are not encrypted. "*" stands for every public host,
+// "*.example.org" for the hosts below example.org.
+func AllowHosts(hosts []string) Policy {
+	return func(_ context.Context, u *url.URL) error {
+		host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+		switch {
+		case isLoopback(host):
+			return nil
+		case !slices.ContainsFunc(hosts, func(pattern string) bool { return covers(strings.ToLower(pattern), host) }):
+			return fault.New(fault.Denied, "connect to %s: the host is not allowed", host).
+				WithHint("the owner of this server can allow it: mcp.allowed_hosts = [%q] in luanette.toml", host)
+		case u.Scheme == "zmq+tcp":
+			return fault.New(fault.Denied, "connect to %s: only backends on this machine are allowed here", host).
+				WithHint("the owner of this server can add it to luanette.toml: ZeroMQ connections are not encrypted")
+		case u.Scheme != "https":
+			return fault.New(fault.Denied, "connect to %s: only https is allowed for this host", host).
+				WithHint("use https://%s", u.Host)
+		}
+		return nil
+	}
+}
+
+// AllowOrgHosts allows public hosts with https, and those that are listed, to those who
+// manage an organisation: this machine and private networks are not theirs.
+func AllowOrgHosts(hosts []string) Policy {
+	return func(_ context.Context, u *url.URL) error {
+		host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+		listed := slices.ContainsFunc(hosts, func(pattern string) bool { return covers(strings.ToLower(pattern), host) })
+		switch {
+		case u.Scheme != "https" && u.Scheme != "http":
+			return fault.New(fault.Denied, "connect to %s: an organisation adds MCP servers over HTTP only", host).
+				WithHint("the operators of the server can add others")
+		case !listed && !isPublic(host):
+			return fault.New(fault.Denied, "connect to %s: it is in a private network", host).
+				WithHint("the operators of the server can allow it: mcp.allowed_hosts = [%q] in luanette.toml", host)
+		case u.Scheme != "https" && !isLoopback(host):
+			return fault.New(fault.Denied, "connect to %s: only https is allowed", host).WithHint("use https://%s", u.Host)
+		}
+		return nil
+	}
+}
+
+func covers(pattern, host string) bool {
+	if pattern == "*" {
+		return isPublic(host)
+	}
+	if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
+		return strings.HasPrefix(suffix, ".") && strings.HasSuffix(host, suffix)
+	}
+	return pattern == host
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Unmap().IsLoopback()
+}
+
+// isPublic reports whether a host may be on the public internet: a name with a dot
+// that is not a local domain, or a public address.
+func isPublic(host string) bool {
+	if address, err := netip.ParseAddr(host); err == nil {
+		return netguard.Public(address)
+	}
+	local := []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
+	digits := strings.Trim(host, "0123456789.") == "" // an address in another notation
+	return strings.Contains(host, ".") && !digits && !strings.HasPrefix(host, "0x") &&
+		!slices.ContainsFunc(local, func(end string) bool { return strings.HasSuffix(host, end) })
 }

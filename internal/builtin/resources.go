@@ -1,15 +1,20 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"path"
 	"strings"
 
+	"github.com/luanette/luanette/examples/scripts"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // Resource is an MCP resource, or a resource template whose URI ends in one
@@ -227,4 +232,117 @@ func asJSON(v any) (string, error) {
 		return "", fmt.Errorf("encode resource: %w", err)
 	}
 	return string(raw), nil
+}
+
+// Music is the readable part of the music backend.
+type Music interface {
+	Artifact(ctx context.Context, id string) (hootenanny.ArtifactView, error)
+	Artifacts(ctx context.Context, q hootenanny.Search) (hootenanny.ArtifactList, error)
+	Garden(ctx context.Context, project string) (hootenanny.GardenView, error)
+}
+
+// MusicResources makes the resources for artifacts and the transport.
+func MusicResources(m Music) []Resource {
+	const mime = "application/json"
+	list := func(q hootenanny.Search) func(context.Context, string) (string, error) {
+		return func(ctx context.Context, _ string) (string, error) {
+			found, err := m.Artifacts(ctx, q)
+			if err != nil {
+				return "", err
+			}
+			return asJSON(found)
+		}
+	}
+	timeline := func(ctx context.Context, project string) (string, error) {
+		garden, err := m.Garden(ctx, project)
+		if err != nil {
+			return "", err
+		}
+		return asJSON(garden)
+	}
+	return []Resource{
+		{URI: "hoot://artifacts/recent", Name: "recent-artifacts", Title: "Recent artifacts", MIMEType: mime,
+			Description: "The newest 50 artifacts with their tags and where their contents are", Read: list(hootenanny.Search{Limit: 50})},
+		{URI: "hoot://soundfonts", Name: "soundfonts", Title: "SoundFonts", MIMEType: mime,
+			Description: "The artifacts that are SoundFonts", Read: list(hootenanny.Search{Tags: []string{"type:soundfont"}, Limit: 200})},
+		{URI: "hoot://garden", Name: "garden", Title: "The garden", MIMEType: mime, Description: "The transport and the timeline", Read: timeline},
+		{URI: "hoot://garden/{project}", Name: "garden-project", Title: "A project", MIMEType: mime, Description: "The transport and the timeline of one project", Read: timeline},
+		{URI: "hoot://artifact/{id}", Name: "artifact", Title: "An artifact", MIMEType: mime, Description: "All metadata of one artifact",
+			Read: func(ctx context.Context, id string) (string, error) {
+				a, err := m.Artifact(ctx, id)
+				if err != nil {
+					return "", err
+				}
+				return asJSON(a)
+			}},
+	}
+}
+
+// exampleTemplate is the URI template of the examples.
+const exampleTemplate = "lua://examples/{name}"
+
+// ScriptResources makes the resources for stored scripts and examples. Each example
+// also has its own URI, so that clients list it.
+func ScriptResources(s ScriptStore) []Resource {
+	all := []Resource{
+		{URI: "lua://scripts/{hash}", Name: "script", Title: "A stored script",
+			Description: "Source of a stored script, by its hash or at least its first 12 digits",
+			TypeOf:      func(ctx context.Context, hash string) string { return storedMIME(ctx, s, hash) },
+			Read:        func(ctx context.Context, hash string) (string, error) { return readScript(ctx, s, hash) }},
+		{URI: exampleTemplate, Name: "example", Title: "An example script",
+			Description: "Source of an example: " + strings.Join(exampleNames(), ", "),
+			TypeOf:      func(_ context.Context, name string) string { return exampleMIME(name) },
+			Read:        func(_ context.Context, name string) (string, error) { return example(name) }},
+	}
+	for _, name := range exampleNames() {
+		all = append(all, Resource{
+			URI: "lua://examples/" + name, Name: "example-" + name, Title: "Example: " + name, MIMEType: exampleMIME(name), Description: exampleTitle(name),
+			Read: func(context.Context, string) (string, error) { return example(name) },
+		})
+	}
+	return all
+}
+
+// storedMIME returns the MIME type of a stored script; Lua if there is none.
+func storedMIME(ctx context.Context, s ScriptStore, hash string) string {
+	ref, err := s.Resolve(ctx, strings.TrimSpace(hash))
+	if err != nil {
+		return scriptMIME[script.Lua]
+	}
+	a, err := s.Get(ctx, ref)
+	if err != nil {
+		return scriptMIME[script.Lua]
+	}
+	return a.MIME
+}
+
+// exampleNames lists the examples, sorted; those in Lua without their extension.
+func exampleNames() []string {
+	entries, _ := scripts.Files.ReadDir(".") // embedded, cannot fail
+	var names []string
+	for _, entry := range entries {
+		names = append(names, strings.TrimSuffix(entry.Name(), ".lua"))
+	}
+	return names
+}
+
+func example(name string) (string, error) {
+	name = path.Base(name)
+	if path.Ext(name) == "" {
+		name += ".lua"
+	}
+	raw, err := scripts.Files.ReadFile(name)
+	if err != nil {
+		return "", fault.New(fault.NotFound, "no example %q", name).WithHint("available: %s", strings.Join(exampleNames(), ", "))
+	}
+	return string(raw), nil
+}
+
+func exampleMIME(name string) string { return scriptMIME[cmp.Or(storeLanguage(name), script.Lua)] }
+
+// exampleTitle returns the example's first comment line.
+func exampleTitle(name string) string {
+	source, _ := example(name)
+	line, _, _ := strings.Cut(source, "\n")
+	return strings.TrimSpace(strings.TrimLeft(line, "-/"))
 }

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -278,4 +281,251 @@ func scriptView(a *artifact.Artifact) ScriptView {
 		v.Parent = a.Parent.String()
 	}
 	return v
+}
+
+type scriptSearchIn struct {
+	Tag     string `json:"tag,omitempty" jsonschema:"only scripts with this tag"`
+	Creator string `json:"creator,omitempty" jsonschema:"only scripts of this creator"`
+	Parent  string `json:"parent,omitempty" jsonschema:"only scripts derived from the one with this hash"`
+	Vibe    string `json:"vibe,omitempty" jsonschema:"free text, searched in names, descriptions, tags and annotations" max:"1000"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"maximum number (default 20)" min:"1" max:"200"`
+	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page"`
+}
+
+// FoundScripts is the result of script_search.
+type FoundScripts struct {
+	Scripts    []ScriptView `json:"scripts" jsonschema:"best match first with a vibe, otherwise newest first"`
+	Total      int          `json:"total" jsonschema:"number of matches, counted up to 1000"`
+	NextCursor string       `json:"next_cursor,omitempty" jsonschema:"for the next page"`
+}
+
+// Text lists them in one or two lines each.
+func (f FoundScripts) Text() string {
+	if len(f.Scripts) == 0 {
+		return "No script matches."
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "Found %s (showing %d):", count(f.Total, "script"), len(f.Scripts))
+	for _, s := range f.Scripts {
+		name := s.Name
+		if name == "" {
+			name = "(no name)"
+		}
+		fmt.Fprintf(&out, "\n%s %s [%s]", s.Hash[:cas.MinPrefix], name, strings.Join(s.Tags, ", "))
+		if s.Description != "" {
+			fmt.Fprintf(&out, "\n  %s", brief(s.Description))
+		}
+	}
+	if f.NextCursor != "" {
+		fmt.Fprintf(&out, "\nNext page: cursor = %s", f.NextCursor)
+	}
+	return out.String()
+}
+
+func (t scriptTools) search(ctx context.Context, _ tool.Call, in scriptSearchIn) (FoundScripts, error) {
+	q := artifact.Query{Tags: []string{scriptTag}, Creator: in.Creator, Vibe: in.Vibe, Limit: in.Limit, Cursor: in.Cursor}
+	switch {
+	case strings.HasPrefix(in.Tag, "type:"):
+		q.Tags = []string{in.Tag}
+	case in.Tag != "":
+		q.Tags = append(q.Tags, in.Tag)
+	}
+	if in.Parent != "" {
+		parent, err := t.scripts.Resolve(ctx, in.Parent)
+		if err != nil {
+			return FoundScripts{}, err
+		}
+		q.Parent = parent
+	}
+	page, err := t.scripts.Search(ctx, q)
+	if err != nil {
+		return FoundScripts{}, err
+	}
+	f := FoundScripts{Scripts: make([]ScriptView, len(page.Artifacts)), Total: page.Total, NextCursor: page.Next}
+	for i := range page.Artifacts {
+		f.Scripts[i] = scriptView(&page.Artifacts[i])
+	}
+	return f, nil
+}
+
+// GotScript is the result of script_get.
+type GotScript struct {
+	ScriptView
+	Content   string   `json:"content"`
+	Ancestors []string `json:"ancestors" jsonschema:"hashes of the scripts it was derived from, nearest first"`
+	Children  []string `json:"children" jsonschema:"hashes of the scripts derived from it, newest first"`
+}
+
+// Text returns the source.
+func (g GotScript) Text() string { return g.Content }
+
+func (t scriptTools) get(ctx context.Context, _ tool.Call, in hashIn) (GotScript, error) {
+	const family = 20
+	ref, source, err := t.load(ctx, in.ScriptHash)
+	if err != nil {
+		return GotScript{}, err
+	}
+	a, err := t.scripts.Get(ctx, ref)
+	if err != nil {
+		return GotScript{}, err
+	}
+	ancestors, err := t.scripts.Ancestors(ctx, ref, family)
+	if err != nil {
+		return GotScript{}, err
+	}
+	children, err := t.scripts.Children(ctx, ref, family)
+	if err != nil {
+		return GotScript{}, err
+	}
+	return GotScript{scriptView(&a), source, hashes(ancestors), hashes(children)}, nil
+}
+
+func hashes(artifacts []artifact.Artifact) []string {
+	all := make([]string, len(artifacts))
+	for i := range artifacts {
+		all[i] = artifacts[i].Hash.String()
+	}
+	return all
+}
+
+// recentScripts returns the newest stored scripts.
+func recentScripts(ctx context.Context, s ScriptStore, limit int) []artifact.Artifact {
+	page, err := s.Search(ctx, artifact.Query{Tags: []string{scriptTag}, Limit: limit})
+	if err != nil {
+		return nil // no suggestions
+	}
+	return page.Artifacts
+}
+
+// readScript returns a stored script's source.
+func readScript(ctx context.Context, s ScriptStore, hash string) (string, error) {
+	ref, err := s.Resolve(ctx, strings.TrimSpace(hash))
+	if err != nil {
+		return "", err
+	}
+	source, err := s.Read(ctx, ref, script.MaxSource)
+	return string(source), err
+}
+
+type publishIn struct {
+	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or at least its first 12 digits" min:"12" max:"70"`
+	Name       string `json:"name,omitempty" jsonschema:"name of the tool; default: the name from describe()" max:"48"`
+}
+
+// PublishedTool is a version of a published script.
+type PublishedTool struct {
+	Name        string    `json:"name" jsonschema:"name of the tool"`
+	Hash        string    `json:"hash"`
+	Version     int       `json:"version" jsonschema:"counts the scripts published under the name"`
+	Publisher   string    `json:"publisher,omitempty"`
+	PublishedAt time.Time `json:"published_at"`
+	Current     bool      `json:"current" jsonschema:"current version"`
+}
+
+func publishedTool(ctx context.Context, v script.Version) PublishedTool {
+	return PublishedTool{principal.Of(ctx).NameOf(v.Name), v.Hash.String(), v.Version, v.Publisher, v.PublishedAt.UTC(), v.Current}
+}
+
+// Text returns one line.
+func (p PublishedTool) Text() string {
+	return fmt.Sprintf("%s is now a tool: version %d, script %s.", p.Name, p.Version, p.Hash[:cas.MinPrefix])
+}
+
+func (t scriptTools) publish(ctx context.Context, _ tool.Call, in publishIn) (PublishedTool, error) {
+	ref, err := t.scripts.Resolve(ctx, strings.TrimSpace(in.ScriptHash))
+	if err != nil {
+		return PublishedTool{}, err
+	}
+	v, err := t.publisher.Publish(ctx, script.PublishRequest{Hash: ref, Name: in.Name, Publisher: principal.Of(ctx).ID})
+	if err != nil {
+		return PublishedTool{}, err
+	}
+	return publishedTool(ctx, v), nil
+}
+
+type toolNameIn struct {
+	Name string `json:"name" jsonschema:"name of a published script" min:"1"`
+}
+
+// Unpublished is the result of script_unpublish.
+type Unpublished struct {
+	Name    string `json:"name"`
+	Removed bool   `json:"removed" jsonschema:"false if there was no such tool"`
+}
+
+// Text returns one line.
+func (u Unpublished) Text() string {
+	if !u.Removed {
+		return fmt.Sprintf("There is no published script %s.", u.Name)
+	}
+	return fmt.Sprintf("%s is no longer a tool. Its history stays stored.", u.Name)
+}
+
+func (t scriptTools) unpublish(ctx context.Context, _ tool.Call, in toolNameIn) (Unpublished, error) {
+	removed, err := t.publisher.Unpublish(ctx, in.Name)
+	return Unpublished{in.Name, removed}, err
+}
+
+// PublishedHistory is the result of script_history.
+type PublishedHistory struct {
+	Name     string          `json:"name"`
+	Versions []PublishedTool `json:"versions" jsonschema:"newest first"`
+}
+
+// Text lists the versions.
+func (h PublishedHistory) Text() string {
+	lines := make([]string, len(h.Versions))
+	for i, v := range h.Versions {
+		lines[i] = fmt.Sprintf("%s version %d: %s, %s", h.Name, v.Version, v.Hash[:cas.MinPrefix], v.PublishedAt.Format(time.RFC3339))
+		if v.Current {
+			lines[i] += " (current)"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (t scriptTools) history(ctx context.Context, _ tool.Call, in toolNameIn) (PublishedHistory, error) {
+	versions, err := t.publisher.History(ctx, in.Name)
+	if err != nil {
+		return PublishedHistory{}, err
+	}
+	h := PublishedHistory{Name: in.Name, Versions: make([]PublishedTool, len(versions))}
+	for i, v := range versions {
+		h.Versions[i] = publishedTool(ctx, v)
+	}
+	return h, nil
+}
+
+// NewSourceWriter stores the scripts of a folder as script_store does, each with a tag that
+// names its file.
+func NewSourceWriter(r ScriptRunner, s ScriptStore) script.SourceWriter {
+	return sourceWriter{scriptTools{runner: r, scripts: s}}
+}
+
+type sourceWriter struct{ tools scriptTools }
+
+// storeLanguage returns script_store's name for the language of a file.
+func storeLanguage(file string) string {
+	if ext := filepath.Ext(file); ext == ".ts" || ext == ".mts" {
+		return "typescript"
+	}
+	return script.LanguageOf(file)
+}
+
+// Store stores a script as derived from the one it replaces. If the replaced one is
+// itself derived from this script, the stored relation stays unchanged.
+func (k sourceWriter) Store(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error) {
+	in := storeIn{Content: string(content), Tags: []string{"file:" + file}, Creator: "scripts folder", Language: storeLanguage(file)}
+	if !parent.IsZero() {
+		in.Parent = parent.String()
+	}
+	stored, err := k.tools.store(ctx, tool.Call{}, in)
+	if fault.CodeOf(err) == fault.Conflict && in.Parent != "" {
+		in.Parent = ""
+		stored, err = k.tools.store(ctx, tool.Call{}, in)
+	}
+	if err != nil {
+		return cas.Ref{}, err
+	}
+	return cas.Parse(stored.Hash)
 }

@@ -170,7 +170,7 @@ func (v keyClient) eventsPolled() []string {
 // programsOwn are the files that subscribe as the program itself, with why nobody sees what is
 // not theirs.
 var programsOwn = map[string]string{
-	"builtin/changes.go":            "notifies with VisibleTo",
+	"builtin/menu.go":               "notifies with VisibleTo",
 	"cluster/eventrelay/relay.go":   "other nodes publish with the owner",
 	"mcp/upstream/manager_await.go": "only waits",
 	"mcp/upstreamset/set.go":        "acts on servers, shows nothing",

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/luanette/luanette/internal/apis/api"
@@ -131,4 +132,13 @@ func (d *Description[S]) reload(ctx context.Context) {
 		d.env.Log.WarnContext(ctx, "API schema is not used", "upstream", d.env.Name, "reason", problem)
 	}
 	d.env.Changed()
+}
+
+// Listing is a listing with the problem of the newest description in front of what is left
+// out.
+func Listing(listing api.Listing, problem string) api.Listing {
+	if problem != "" {
+		listing.LeftOut = slices.Insert(slices.Clone(listing.LeftOut), 0, problem)
+	}
+	return listing
 }

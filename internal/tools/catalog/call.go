@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -190,4 +192,144 @@ func (c *Catalog) namespace(ctx context.Context, name string) *namespaceTools {
 		return n
 	}
 	return c.refresh(ctx).namespaces[name]
+}
+
+// Hooks see and change calls of tools that have a namespace. They do not see calls of
+// our own tools, but the calls that those make.
+type Hooks interface {
+	// ToolCall sees a call before it is made. It may return other arguments, a
+	// result in place of the tool's, or an error that refuses the call.
+	ToolCall(ctx context.Context, call tool.Call) (args json.RawMessage, answer *tool.Result, err error)
+	// ToolResult sees how it ended and returns what the caller gets.
+	ToolResult(ctx context.Context, call tool.Call, result tool.Result, failed error) (tool.Result, error)
+}
+
+// SetHooks sets the hooks that run from now on; nil sets none.
+func (c *Catalog) SetHooks(hooks Hooks) {
+	if hooks == nil {
+		c.hooks.Store(nil)
+		return
+	}
+	c.hooks.Store(&hooks)
+}
+
+// RunHooks runs the owner's hooks before and after. Arguments that a hook changed are
+// checked like the caller's own.
+func RunHooks() tool.Step {
+	return tool.Step{Name: "hooks", Before: beforeHooks, After: afterHooks}
+}
+
+func beforeHooks(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	r := i.State.(*run)
+	hooks := r.catalog.hooks.Load()
+	if hooks == nil || i.Call.Ref.Space == "" {
+		return ctx, nil
+	}
+	args, answer, err := (*hooks).ToolCall(ctx, i.Call)
+	if err != nil {
+		return ctx, err
+	}
+	if answer != nil {
+		i.Result, i.Answered = *answer, true
+		return ctx, nil
+	}
+	if i.Relayed && len(args) > 0 {
+		i.Params = rawjson.Set(i.Params, "arguments", args)
+	}
+	r.hooks, i.Call.Args, i.Call.Task = *hooks, args, nil // the hooks see the result, not a task
+	return ctx, nil
+}
+
+func afterHooks(ctx context.Context, i *tool.Invocation) {
+	if hooks := i.State.(*run).hooks; hooks != nil && !i.Asked {
+		i.Result, i.Err = hooks.ToolResult(ctx, i.Call, i.Result, i.Err)
+	}
+}
+
+// DefaultDepth is how deep calls may nest.
+const DefaultDepth = 8
+
+// metaDepth is the key of a call's _meta that holds its depth. A server that is
+// ourselves, or calls us back, passes it on, so that a circle through the network ends
+// as well. A caller with a false value can only make its own calls deeper than they
+// are.
+const metaDepth = "luanette/depth"
+
+type depthKey struct{}
+
+// Depth is how many calls ctx is inside of.
+func Depth(ctx context.Context) int {
+	depth, _ := ctx.Value(depthKey{}).(int)
+	return depth
+}
+
+func withDepth(ctx context.Context, depth int) context.Context {
+	return context.WithValue(ctx, depthKey{}, depth)
+}
+
+// depthIn is the depth in a caller's _meta, or zero.
+func depthIn(meta json.RawMessage) int {
+	raw, ok := rawjson.Get(meta, metaDepth)
+	if !ok {
+		return 0
+	}
+	depth, err := strconv.Atoi(string(raw))
+	if err != nil {
+		return 0
+	}
+	return depth
+}
+
+// LimitDepth refuses calls that are nested too deep, which ends tools that call each
+// other in a circle. Relayed requests are not changed, so their depth is not recorded.
+func LimitDepth() tool.Step { return tool.Step{Name: "depth", ChecksOnly: true, Before: limitDepth} }
+
+func limitDepth(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	if i.Relayed {
+		return ctx, nil
+	}
+	limit := i.State.(*run).catalog.depth
+	above := max(Depth(ctx), depthIn(i.Call.Meta))
+	if above >= limit {
+		return ctx, fault.New(fault.Limit, "call %s: calls are nested more than %d deep", i.Call.Ref, limit).
+			WithHint("a tool probably calls itself through others; break the circle")
+	}
+	if i.Call.Ref.Space != "" {
+		i.Call.Meta = rawjson.Set(i.Call.Meta, metaDepth, strconv.AppendInt(nil, int64(above+1), 10))
+	}
+	return withDepth(ctx, above+1), nil
+}
+
+// CheckVisible refuses calls of tools that do not exist for the caller, with the error
+// of a tool that does not exist at all, and of tools that are hidden from everybody,
+// with the reason.
+func CheckVisible() tool.Step {
+	return tool.Step{Name: "visible", ChecksOnly: true, Before: checkVisible}
+}
+
+func checkVisible(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	r := i.State.(*run)
+	switch c := r.catalog; {
+	case !c.canSee(ctx, r.asked) && i.Relayed:
+		return ctx, i.Deny("key", fault.New(fault.ToolNotFound, "no tool %q", i.Call.Ref.Name).WithHint("tools/list shows the available tools"))
+	case !c.canSee(ctx, r.asked):
+		return ctx, i.Deny("key", c.missing(ctx, c.view.Load(), r.asked))
+	case r.entry != nil && r.entry.hidden != nil:
+		return ctx, i.Deny("trust", r.entry.hidden)
+	default:
+		return ctx, nil
+	}
+}
+
+// CheckScope asks the caller's scope whether it admits the call.
+func CheckScope() tool.Step { return tool.Step{Name: "scope", ChecksOnly: true, Before: checkScope} }
+
+func checkScope(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	if approved, ok := tool.Approved(ctx); ok && shown(ctx, i.Call.Ref) == approved {
+		return ctx, nil // it was counted when it asked
+	}
+	if scope := tool.ScopeOf(ctx); scope != nil && scope.Admit != nil {
+		return ctx, scope.Admit(i.Call.Ref)
+	}
+	return ctx, nil
 }

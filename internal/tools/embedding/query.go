@@ -1,11 +1,18 @@
 package embedding
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // Limits of queries.
@@ -122,4 +129,165 @@ func (q *queries) found(texts []string) (vectors []Vector) {
 		}
 	}
 	return vectors
+}
+
+// Limits of a response.
+const (
+	mostResponse   = 64 << 20
+	mostDimensions = 16 << 10
+	mostErrorText  = 300
+)
+
+type embedRequest struct {
+	Model  string   `json:"model"`
+	Input  []string `json:"input"`
+	Format string   `json:"encoding_format"`
+}
+
+type embedResponse struct {
+	Data []struct {
+		Index     int       `json:"index"`
+		Embedding []float32 `json:"embedding"`
+	} `json:"data"`
+}
+
+// embed asks the endpoint for the vectors of texts.
+func (m *Model) embed(ctx context.Context, texts []string) ([]Vector, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.options.Timeout)
+	defer cancel()
+	body, err := json.Marshal(embedRequest{m.options.Model, texts, "float"})
+	if err != nil {
+		return nil, err
+	}
+	raw, err := m.post(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	return vectorsOf(raw, len(texts))
+}
+
+func (m *Model) post(ctx context.Context, body []byte) (raw []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(m.options.URL, "/")+"/embeddings", bytes.NewReader(body))
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "search.embeddings.url")
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if !m.options.Key.IsZero() {
+		request.Header.Set("Authorization", "Bearer "+m.options.Key.Reveal())
+	}
+	response, err := m.options.Client.Do(request)
+	if err != nil {
+		return nil, fault.Wrap(fault.Upstream, err, "embed texts")
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	raw, err = io.ReadAll(io.LimitReader(response.Body, mostResponse))
+	if err != nil {
+		return nil, fault.Wrap(fault.Upstream, err, "embed texts")
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fault.New(fault.Upstream, "embed texts: status %d: %s", response.StatusCode, raw[:min(len(raw), mostErrorText)])
+	}
+	return raw, nil
+}
+
+// vectorsOf reads a response with so many vectors.
+func vectorsOf(raw []byte, count int) ([]Vector, error) {
+	var r embedResponse
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, fault.Wrap(fault.Upstream, err, "read embeddings")
+	}
+	vectors := make([]Vector, count)
+	for _, d := range r.Data {
+		if d.Index < 0 || d.Index >= count || len(d.Embedding) > mostDimensions {
+			return nil, fault.New(fault.Upstream, "read embeddings: unexpected index %d with %d dimensions", d.Index, len(d.Embedding))
+		}
+		vectors[d.Index] = quantize(d.Embedding)
+	}
+	for i, v := range vectors {
+		if v == nil {
+			return nil, fault.New(fault.Upstream, "read embeddings: text %d of %d has none", i+1, count)
+		}
+	}
+	return vectors, nil
+}
+
+// Vector is the direction of an embedding, with a byte per dimension: enough to compare
+// directions, in a quarter of the memory. nil has none.
+type Vector = *direction
+
+type direction struct {
+	values []int8
+	length float32
+}
+
+// quantize scales a vector so that its greatest component fits; nil if it has no
+// direction.
+func quantize(components []float32) Vector {
+	greatest := float32(0)
+	for _, c := range components {
+		if c != c || math.IsInf(float64(c), 0) {
+			return nil
+		}
+		greatest = max(greatest, c, -c)
+	}
+	if greatest == 0 {
+		return nil
+	}
+	values := make([]int8, len(components))
+	for i, c := range components {
+		values[i] = int8(math.Round(float64(c / greatest * 127)))
+	}
+	return directionOf(values)
+}
+
+func directionOf(values []int8) Vector {
+	length := math.Sqrt(float64(product(values, values)))
+	if length == 0 {
+		return nil
+	}
+	return &direction{values, float32(length)}
+}
+
+// cosine is how similar two directions are, from -1 to 1; 0 if they are of different
+// models.
+func cosine(a, b Vector) float32 {
+	if a == nil || b == nil || len(a.values) != len(b.values) {
+		return 0
+	}
+	return float32(product(a.values, b.values)) / (a.length * b.length)
+}
+
+// product is the scalar product of two vectors of the same length, which is at most
+// mostDimensions: the sum fits.
+func product(a, b []int8) int32 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 int32
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
+		s0 += int32(x[0]) * int32(y[0])
+		s1 += int32(x[1]) * int32(y[1])
+		s2 += int32(x[2]) * int32(y[2])
+		s3 += int32(x[3]) * int32(y[3])
+	}
+	for ; i < len(a); i++ {
+		s0 += int32(a[i]) * int32(b[i])
+	}
+	return s0 + s1 + s2 + s3
+}
+
+func (d *direction) bytes() []byte {
+	out := make([]byte, len(d.values))
+	for i, x := range d.values {
+		out[i] = byte(x)
+	}
+	return out
+}
+
+func vectorFrom(raw []byte) Vector {
+	values := make([]int8, min(len(raw), mostDimensions))
+	for i := range values {
+		values[i] = int8(raw[i])
+	}
+	return directionOf(values)
 }

@@ -1,10 +1,15 @@
 package results
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -194,4 +199,378 @@ func (s *Store) load(ctx context.Context) error {
 // Close waits until the shapes are written.
 func (s *Store) Close() {
 	s.learned.wait.Wait()
+}
+
+var kindNames = []struct {
+	kind Kinds
+	name string
+}{
+	{Object, "object"}, {Array, "array"}, {Text, "string"}, {Integer, "integer"}, {Number, "number"}, {Bool, "boolean"}, {Null, "null"},
+}
+
+// names are the type names of JSON Schema.
+func (k Kinds) names() []string {
+	if k&Number != 0 {
+		k &^= Integer
+	}
+	var names []string
+	for _, n := range kindNames {
+		if k&n.kind != 0 {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+// Schema is the shape as a JSON Schema. Fields that every object had are
+// required.
+func (s *Shape) Schema() json.RawMessage {
+	schema := json.RawMessage("{}")
+	set := func(key string, value any) {
+		if raw, err := json.Marshal(value); err == nil {
+			schema = rawjson.Set(schema, key, raw)
+		}
+	}
+	switch names := s.Kinds.names(); len(names) {
+	case 0:
+	case 1:
+		set("type", names[0])
+	default:
+		set("type", names)
+	}
+	if len(s.Fields) > 0 {
+		properties := json.RawMessage("{}")
+		var required []string
+		for _, f := range s.Fields {
+			properties = rawjson.Set(properties, f.Name, f.Shape.Schema())
+			if f.Count >= s.Count {
+				required = append(required, f.Name)
+			}
+		}
+		schema = rawjson.Set(schema, "properties", properties)
+		if len(required) > 0 {
+			set("required", required)
+		}
+	}
+	if s.Values != nil {
+		schema = rawjson.Set(schema, "additionalProperties", s.Values.Schema())
+	}
+	if s.Items != nil {
+		schema = rawjson.Set(schema, "items", s.Items.Schema())
+	}
+	return schema
+}
+
+// String is the shape on one line, such as {name: string, size?: integer}[].
+func (s *Shape) String() string {
+	var parts []string
+	for _, name := range s.Kinds.names() {
+		switch name {
+		case "object":
+			parts = append(parts, s.objectString())
+		case "array":
+			if s.Items == nil {
+				parts = append(parts, "[]")
+				continue
+			}
+			inner := s.Items.String()
+			if strings.Contains(inner, "|") && !strings.HasPrefix(inner, "{") {
+				inner = "(" + inner + ")"
+			}
+			parts = append(parts, inner+"[]")
+		default:
+			parts = append(parts, name)
+		}
+	}
+	if len(parts) == 0 {
+		return "unknown"
+	}
+	return strings.Join(parts, " | ")
+}
+
+func (s *Shape) objectString() string {
+	if s.Values != nil {
+		return "{[key]: " + s.Values.String() + "}"
+	}
+	fields := make([]string, len(s.Fields))
+	for i, f := range s.Fields {
+		mark := ""
+		if f.Count < s.Count {
+			mark = "?"
+		}
+		fields[i] = f.Name + mark + ": " + f.Shape.String()
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+// FieldNames are the names of all fields at any depth, each once.
+func FieldNames(schema json.RawMessage) []string {
+	var names []string
+	seen := map[string]bool{}
+	left := mostParts
+	var walk func(raw json.RawMessage, depth int)
+	walk = func(raw json.RawMessage, depth int) {
+		if left--; left < 0 || depth > 2*deepest {
+			return
+		}
+		rawjson.Each(raw, func(key string, value json.RawMessage) bool {
+			switch key {
+			case "properties":
+				rawjson.Each(value, func(name string, inner json.RawMessage) bool {
+					if !seen[name] {
+						seen[name] = true
+						names = append(names, name)
+					}
+					walk(inner, depth+1)
+					return left > 0
+				})
+			case "$defs", "definitions":
+				rawjson.Each(value, func(_ string, inner json.RawMessage) bool {
+					walk(inner, depth+1)
+					return left > 0
+				})
+			case "items", "additionalProperties":
+				walk(value, depth+1)
+			case "anyOf", "oneOf", "allOf", "prefixItems":
+				items, _ := rawjson.Items(value)
+				for _, item := range items {
+					walk(item, depth+1)
+				}
+			}
+			return left > 0
+		})
+	}
+	walk(schema, 0)
+	return names
+}
+
+// Limits of one shape.
+const (
+	deepest    = 8
+	mostFields = 48  // of an object; one with more is treated as a map
+	mostParts  = 400 // in all
+	mostItems  = 50  // of an array that are read
+)
+
+// Kinds is a set of JSON types.
+type Kinds uint8
+
+// The types.
+const (
+	Null Kinds = 1 << iota
+	Bool
+	Integer
+	Number
+	Text
+	Object
+	Array
+)
+
+// Shape describes the values seen in one place.
+type Shape struct {
+	Kinds  Kinds   `json:"k"`
+	Count  int     `json:"n,omitempty"` // objects seen
+	Fields []Field `json:"f,omitempty"` // in the order of appearance
+	Values *Shape  `json:"v,omitempty"` // of an object that is a map: its values
+	Items  *Shape  `json:"i,omitempty"` // of an array
+}
+
+// Field is a field that objects had.
+type Field struct {
+	Name  string `json:"name"`
+	Count int    `json:"n"` // in how many of the objects
+	Shape *Shape `json:"s"`
+}
+
+// ShapeOf is the shape of one value.
+func ShapeOf(value json.RawMessage) *Shape {
+	s := &Shape{}
+	s.Learn(value)
+	return s
+}
+
+// Learn adds a value.
+func (s *Shape) Learn(value json.RawMessage) {
+	left := mostParts - s.size()
+	s.learn(value, 0, &left)
+}
+
+func (s *Shape) size() int {
+	n := 1
+	for _, f := range s.Fields {
+		n += f.Shape.size()
+	}
+	for _, inner := range []*Shape{s.Values, s.Items} {
+		if inner != nil {
+			n += inner.size()
+		}
+	}
+	return n
+}
+
+func (s *Shape) learn(value json.RawMessage, depth int, left *int) {
+	value = bytes.TrimSpace(value)
+	if len(value) == 0 {
+		return
+	}
+	switch value[0] {
+	case 'n':
+		s.Kinds |= Null
+	case 't', 'f':
+		s.Kinds |= Bool
+	case '"':
+		s.Kinds |= Text
+	case '{':
+		s.Kinds |= Object
+		s.learnObject(value, depth, left)
+	case '[':
+		s.Kinds |= Array
+		s.learnArray(value, depth, left)
+	default:
+		if bytes.ContainsAny(value, ".eE") {
+			s.Kinds |= Number
+		} else {
+			s.Kinds |= Integer
+		}
+	}
+}
+
+func (s *Shape) learnArray(array json.RawMessage, depth int, left *int) {
+	if depth >= deepest {
+		return
+	}
+	items, _ := rawjson.Items(array)
+	if len(items) == 0 {
+		return
+	}
+	if s.Items == nil {
+		if *left <= 0 {
+			return
+		}
+		s.Items = &Shape{}
+		*left--
+	}
+	for _, item := range items[:min(len(items), mostItems)] {
+		s.Items.learn(item, depth+1, left)
+	}
+}
+
+func (s *Shape) learnObject(value json.RawMessage, depth int, left *int) {
+	s.Count++
+	if depth >= deepest {
+		return
+	}
+	seen := map[string]bool{}
+	looked := 0
+	rawjson.Each(value, func(name string, inner json.RawMessage) bool {
+		if seen[name] {
+			return true
+		}
+		seen[name] = true
+		looked++
+		if field := s.field(name, left); field != nil {
+			field.learn(inner, depth+1, left)
+		}
+		return looked < 4*mostFields
+	})
+}
+
+// field is the shape of a field's values; nil when there are too many fields.
+func (s *Shape) field(name string, left *int) *Shape {
+	if s.Values == nil {
+		if i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name }); i >= 0 {
+			s.Fields[i].Count++
+			return s.Fields[i].Shape
+		}
+		if *left <= 0 {
+			return nil
+		}
+		if len(s.Fields) < mostFields && !data(name) {
+			*left--
+			s.Fields = append(s.Fields, Field{name, 1, &Shape{}})
+			return s.Fields[len(s.Fields)-1].Shape
+		}
+		s.becomeMap(left)
+	}
+	return s.Values
+}
+
+// becomeMap drops the names of fields, because they are data.
+func (s *Shape) becomeMap(left *int) {
+	s.Values = &Shape{}
+	for _, f := range s.Fields {
+		*left += f.Shape.size()
+		s.Values.merge(f.Shape, left)
+	}
+	s.Fields = nil
+}
+
+// merge adds another shape.
+func (s *Shape) merge(other *Shape, left *int) {
+	s.Kinds |= other.Kinds
+	s.Count += other.Count
+	for _, f := range other.Fields {
+		if field := s.field(f.Name, left); field != nil {
+			if s.Values == nil {
+				s.Fields[slices.IndexFunc(s.Fields, func(mine Field) bool { return mine.Name == f.Name })].Count += f.Count - 1
+			}
+			field.merge(f.Shape, left)
+		}
+	}
+	if other.Values != nil {
+		if s.Values == nil {
+			s.becomeMap(left)
+		}
+		s.Values.merge(other.Values, left)
+	}
+	if other.Items != nil {
+		if s.Items == nil {
+			s.Items = &Shape{}
+		}
+		s.Items.merge(other.Items, left)
+	}
+}
+
+var (
+	fieldName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_$@][A-Za-z0-9_$ .:/-]{0,47}$`) })
+	dataName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F-]{8,}$|[0-9]{4,}|@.*\.|^https?:`) })
+)
+
+// data tells whether a field's name looks like data, such as an id, rather than a name.
+func data(name string) bool {
+	return !fieldName().MatchString(name) || dataName().MatchString(name) && !wordOnly().MatchString(name)
+}
+
+// wordOnly are names that are hexadecimal by chance, such as "facade".
+var wordOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]+$`) })
+
+// Same tells whether two shapes are equal but for their counts.
+func (s *Shape) Same(other *Shape) bool {
+	if s == nil || other == nil {
+		return s == other
+	}
+	if s.Kinds != other.Kinds || len(s.Fields) != len(other.Fields) {
+		return false
+	}
+	for i, f := range s.Fields {
+		o := other.Fields[i]
+		if f.Name != o.Name || (f.Count == s.Count) != (o.Count == other.Count) || !f.Shape.Same(o.Shape) {
+			return false
+		}
+	}
+	return s.Values.Same(other.Values) && s.Items.Same(other.Items)
+}
+
+// Clone is a deep copy.
+func (s *Shape) Clone() *Shape {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Fields = slices.Clone(s.Fields)
+	for i := range c.Fields {
+		c.Fields[i].Shape = c.Fields[i].Shape.Clone()
+	}
+	c.Values, c.Items = s.Values.Clone(), s.Items.Clone()
+	return &c
 }

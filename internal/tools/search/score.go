@@ -1,6 +1,14 @@
 package search
 
-import "strings"
+import (
+	"container/heap"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
+)
 
 // Weights and limits of scores.
 const (
@@ -150,4 +158,361 @@ func joinedQuery(query string) string {
 	var b strings.Builder
 	words(query, func(word string) { b.WriteString(word) })
 	return b.String()
+}
+
+// Weights and limits of matches.
+const (
+	factorPrefix   = float32(0.7) // a word that matches by its beginning
+	factorOuter    = float32(0.7) // a word that is not about the tool itself
+	factorAround   = float32(0.3) // of the importance of a word that is about no tool itself
+	factorEdit     = float32(0.6) // per edit
+	mostExpansions = 64           // indexed words that one query word may match, per namespace
+	shortestPrefix = 2
+)
+
+// probe is one term of the query: the indexed words it matches, per part, and how much it
+// counts.
+type probe struct {
+	matches    [][]match
+	used       [][]used // nil: no tool was used after searches with it
+	importance float32
+	noun       bool // it is no verb of tools
+	specific   bool // nor a word that says little
+	form       wordForm
+}
+
+// match is an indexed word that the term matches.
+type match struct {
+	word   int
+	factor float32 // how sure it is that the same is meant
+	gain   float32 // of the score, per weight in the tool
+}
+
+// probe looks a term up: as it is, as a beginning if it may be one, by other words of the
+// same meaning, and if nothing matches, with typing mistakes.
+func (s *search) probe(t term, prefixed bool) probe {
+	p := probe{matches: make([][]match, len(s.parts)), form: formOf(t.typed)}
+	p.noun = t.stem != "" && !vocabulary().verbs[t.stem]
+	p.specific = p.noun && t.weight == 1
+	holders := s.typed(&p, t, prefixed)
+	found := s.alike(&p, t, holders) || holders > 0
+	found = s.learned(&p, t, holders) || found
+	around := s.around(&p, t, holders)
+	if !found && !around && t.stem != "" {
+		found = s.misspelt(&p, t)
+	}
+	switch { // words that no tool contains are data
+	case found:
+		p.importance = t.weight
+	case around:
+		p.importance = t.weight * factorAround
+	}
+	return p
+}
+
+// typed adds the word itself, and words that begin with it if it may be a beginning. It
+// returns how many tools hold the word.
+func (s *search) typed(p *probe, t term, prefixed bool) (holders int) {
+	if t.stem == "" {
+		return 0
+	}
+	holders = s.collect(p, t.weight, 1, func(x *Index) []int { return x.exact(t.stem) }, 0)
+	if (prefixed || holders == 0) && len(t.stem) >= shortestPrefix {
+		s.collect(p, t.weight, factorPrefix, func(x *Index) []int { return x.beginning(t.stem) }, holders)
+	}
+	return holders
+}
+
+// around adds the word where it is not about the tools themselves, and reports whether
+// there is such a place.
+func (s *search) around(p *probe, t term, holders int) bool {
+	return t.stem != "" && s.collect(p, t.weight, factorOuter, func(x *Index) []int { return x.exact(outer + t.stem) }, holders) > 0
+}
+
+// alike adds the words that mean about the same; common ones count less. It reports
+// whether there are any.
+func (s *search) alike(p *probe, t term, holders int) (found bool) {
+	for _, other := range s.related(t) {
+		have := 0
+		for _, part := range s.parts {
+			have += part.Index.holders(part.Index.exact(other.stem))
+		}
+		if have == 0 {
+			continue
+		}
+		rare := rarity(s.tools, have)
+		if holders > 0 {
+			rare = min(rare, rarity(s.tools, holders))
+		}
+		found = true
+		for i, part := range s.parts {
+			for _, word := range part.Index.exact(other.stem) {
+				p.matches[i] = append(p.matches[i], match{word, other.factor, t.weight * other.factor * rare})
+			}
+		}
+	}
+	return found
+}
+
+// misspelt adds the nearest similar words, and reports whether there are any.
+func (s *search) misspelt(p *probe, t term) bool {
+	used, holders := 0, 0
+	for _, candidate := range s.lexicon.near(t) {
+		factor := float32(math.Pow(float64(factorEdit), float64(candidate.edits)))
+		found := s.collect(p, t.weight, factor, func(x *Index) []int { return x.exact(candidate.word) }, 0)
+		holders += found
+		if used += min(found, 1); used == mostExpansions {
+			break
+		}
+	}
+	return holders > 0
+}
+
+// collect adds what find finds in each part, and returns how many tools hold it. It counts
+// as a word that at least so many tools hold.
+func (s *search) collect(p *probe, weight, factor float32, find func(*Index) []int, least int) (holders int) {
+	found := make([][]int, len(s.parts))
+	for i, part := range s.parts {
+		found[i] = find(part.Index)
+		holders += part.Index.holders(found[i])
+	}
+	gain := weight * factor * rarity(s.tools, max(holders, least))
+	for i := range found {
+		for _, word := range found[i] {
+			p.matches[i] = append(p.matches[i], match{word, factor, gain})
+		}
+	}
+	return holders
+}
+
+// rarity is BM25's inverse document frequency.
+func rarity(tools, holders int) float32 {
+	h := min(float64(holders), float64(tools))
+	return float32(math.Log1p((float64(tools) - h + 0.5) / (h + 0.5)))
+}
+
+// Weights of titles.
+const (
+	titleMinimum = float32(0.75) // of a score when the query asks for nothing of the title
+	factorTitle  = float32(2)    // of a title that says what the query says, and no more
+	weightVerb   = float32(0.75) // of a verb in a title, compared with a noun
+	factorForm   = float32(0.7)  // of one thing in place of several, and the reverse
+	shareUsed    = float32(0.5)  // of its title that counts as asked for, of a tool that was used after one of the words
+
+	factorRequired   = float32(0.98) // per required argument
+	mostRequired     = 8
+	factorDeprecated = float32(0.5)
+)
+
+// titleWord is a word of a tool's title that says something.
+type titleWord struct {
+	word uint32
+	kind wordKind
+	form wordForm
+}
+
+// wordKind is what a word of a title is.
+type wordKind uint8
+
+// Kinds of words.
+const (
+	noun wordKind = iota
+	actingVerb
+	readingVerb
+)
+
+// wordForm is whether a noun means one thing or several.
+type wordForm uint8
+
+// Forms of words.
+const (
+	anyForm wordForm = iota
+	singularForm
+	pluralForm
+)
+
+func formOf(word string) wordForm {
+	if len(word) < 4 || hasAnySuffix(word, "ss", "us", "is") {
+		return anyForm
+	}
+	if singular(word) != word {
+		return pluralForm
+	}
+	return singularForm
+}
+
+// title notes the words of a tool's title, or of its name if it has none.
+func (b *builder) title(info *tool.Info) {
+	text, v := info.Title, vocabulary()
+	if text == "" {
+		text = info.Name
+	}
+	start := len(b.titles)
+	words(text, func(word string) {
+		if filler[word] || v.common[word] {
+			return
+		}
+		root := stem(word)
+		one := titleWord{word: b.id(root), form: formOf(word)}
+		switch {
+		case readingVerbs()[root]:
+			one.kind = readingVerb
+		case v.verbs[root]:
+			one.kind = actingVerb
+		}
+		if !slices.ContainsFunc(b.titles[start:], func(t titleWord) bool { return t.word == one.word }) {
+			b.titles = append(b.titles, one)
+		}
+	})
+}
+
+// titleOf returns the words of a tool's title.
+func (x *Index) titleOf(tool int) []titleWord {
+	start := uint32(0)
+	if tool > 0 {
+		start = x.ends[tool-1]
+	}
+	return x.titles[start:x.ends[tool]]
+}
+
+// asked is how surely a word is meant by the query, from 0 to 1, and in which form.
+type asked struct {
+	factor float32
+	form   wordForm
+}
+
+// ask notes which indexed words of a part are meant by the query. The result is valid
+// until the next call, and answered must be called before that.
+func (s *search) ask(part int, probes []probe) []asked {
+	if words := len(s.parts[part].Index.words); len(s.asked) < words {
+		s.asked = make([]asked, words)
+	}
+	for i := range probes {
+		for _, m := range probes[i].matches[part] {
+			if m.factor > s.asked[m.word].factor {
+				s.asked[m.word] = asked{m.factor, probes[i].form}
+			}
+		}
+	}
+	return s.asked
+}
+
+// answered clears what ask has noted, of which there is little.
+func (s *search) answered(part int, probes []probe) {
+	for i := range probes {
+		for _, m := range probes[i].matches[part] {
+			s.asked[m.word] = asked{}
+		}
+	}
+}
+
+// titleShare is how much of a tool's title the query asks for, from 0 to 1: a tool that
+// does just what is asked comes before one that does something more special. Who asks for
+// things need not say that they are to be listed.
+func (x *Index) titleShare(tool int, query []asked, want intent) float32 {
+	sum, total := float32(0), float32(0)
+	for _, t := range x.titleOf(tool) {
+		q, weight := query[t.word], float32(1)
+		switch {
+		case t.kind == readingVerb && (want == asks || want == reads) && q.factor < 1:
+			continue
+		case t.kind != noun:
+			weight = weightVerb
+		case q.form != anyForm && t.form != anyForm && q.form != t.form:
+			q.factor *= factorForm
+		}
+		sum += weight * q.factor
+		total += weight
+	}
+	if total == 0 {
+		return 0
+	}
+	return sum / total
+}
+
+// aptness is how well a tool fits beyond the words that match: how much of its title the
+// query asks for, or after how much of the query it was used before. covered is how much of
+// the query the tool covers.
+func (s *search) aptness(part, tool int, query []asked, covered float32) float32 {
+	share := s.parts[part].Index.titleShare(tool, query, s.intent)
+	if used := s.share[[2]uint32{uint32(part), uint32(tool)}]; used > 0 {
+		share = max(share, shareUsed+(1-shareUsed)*used)
+	}
+	same := share * covered
+	return (titleMinimum + (1-titleMinimum)*share) * (1 + (factorTitle-1)*same*same*same)
+}
+
+// liking is a factor of a tool's scores, whatever the query: tools that should no longer
+// be used come late, and of two that fit equally well that which needs less comes first.
+func liking(info *tool.Info) float32 {
+	factor := float32(1)
+	list, _ := rawjson.Get(info.Input, "required")
+	names, _ := rawjson.Items(list)
+	for range min(len(names), mostRequired) {
+		factor *= factorRequired
+	}
+	if info.Deprecated() {
+		factor *= factorDeprecated
+	}
+	return factor
+}
+
+// ranked is a tool with its score; part and tool say which, in catalog order.
+type ranked struct {
+	score      float32
+	part, tool int
+	step       int
+}
+
+func (a ranked) before(b ranked) bool {
+	switch {
+	case a.score != b.score:
+		return a.score > b.score
+	case a.part != b.part:
+		return a.part < b.part
+	default:
+		return a.tool < b.tool
+	}
+}
+
+// ranking holds the best tools so far, as a heap with the worst on top.
+type ranking struct {
+	limit int
+	best  []ranked
+}
+
+func (r *ranking) offer(c ranked) {
+	switch {
+	case len(r.best) < r.limit:
+		heap.Push(r, c)
+	case c.before(r.best[0]):
+		r.best[0] = c
+		heap.Fix(r, 0)
+	}
+}
+
+// hits empties the ranking, best first.
+func (r *ranking) hits(parts []Part) []Hit {
+	slices.SortFunc(r.best, func(a, b ranked) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	hits := make([]Hit, len(r.best))
+	for i, k := range r.best {
+		hits[i] = Hit{Info: parts[k.part].Tools[k.tool], Score: float64(k.score), Step: k.step}
+	}
+	return hits
+}
+
+func (r *ranking) Len() int           { return len(r.best) }
+func (r *ranking) Less(i, j int) bool { return r.best[j].before(r.best[i]) }
+func (r *ranking) Swap(i, j int)      { r.best[i], r.best[j] = r.best[j], r.best[i] }
+func (r *ranking) Push(x any)         { r.best = append(r.best, x.(ranked)) }
+
+func (r *ranking) Pop() any {
+	last := r.best[len(r.best)-1]
+	r.best = r.best[:len(r.best)-1]
+	return last
 }

@@ -1,11 +1,16 @@
 package search
 
 import (
+	"cmp"
+	"maps"
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // Limits of steps.
@@ -132,4 +137,103 @@ func telling(text string) int {
 		}
 	})
 	return n
+}
+
+// Space is a namespace with tools that match.
+type Space struct {
+	Name     string
+	Matched  int      // tools of it that match well
+	Families []string // what most of its tools are about, if it has many
+}
+
+// Limits of what is shown of a namespace.
+const (
+	wellMatched    = float32(0.35) // of the best score
+	mostSpaces     = 5
+	mostFamilies   = 4
+	toolsOfAFamily = 2
+	manyTools      = 8
+	mostRead       = 500 // tools of a namespace that are read to find its families
+)
+
+// spaces are the namespaces of the hits and how many of their tools match well.
+func (s *search) spaces(scores []float32, hits []Hit) []Space {
+	top := slices.Max(append(scores, 0))
+	matched := map[string]int{}
+	about := map[string][]string{}
+	for n, p := range s.parts {
+		if len(p.Tools) == 0 {
+			continue
+		}
+		name := p.Tools[0].Space
+		about[name] = p.Index.families
+		for _, v := range scores[s.offsets[n]:][:len(p.Tools)] {
+			if v > 0 && v >= wellMatched*top {
+				matched[name]++
+			}
+		}
+	}
+	var found []Space
+	for _, h := range hits {
+		if len(found) == mostSpaces {
+			break
+		}
+		if n := matched[h.Space]; n > 0 && h.Space != "" {
+			found = append(found, Space{h.Space, n, about[h.Space]})
+			delete(matched, h.Space)
+		}
+	}
+	return found
+}
+
+// families are the words, other than verbs, that most names of a namespace's tools share.
+func families(tools []tool.Info) []string {
+	if len(tools) < manyTools {
+		return nil
+	}
+	tools = tools[:min(len(tools), mostRead)]
+	count, typed := map[string]int{}, map[string]string{}
+	for i := range tools {
+		words(tools[i].Name, func(word string) {
+			if s := stem(word); !vocabulary().verbs[s] && !filler[word] && len(word) > 2 {
+				count[s]++
+				typed[s] = cmp.Or(typed[s], word)
+			}
+		})
+	}
+	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
+	})
+	var found []string
+	for _, name := range names {
+		// What all tools have in common, such as the server's name, is no family.
+		if n := count[name]; n >= toolsOfAFamily && n <= len(tools)*3/4 && len(found) < mostFamilies {
+			found = append(found, typed[name])
+		}
+	}
+	return found
+}
+
+// distinguish finds the words that tell each hit from its siblings: hits of the same
+// namespace whose names share a word with its name.
+func distinguish(hits []Hit) {
+	names := make([][]string, len(hits))
+	for i := range hits {
+		words(hits[i].Name, func(word string) { names[i] = append(names[i], word) })
+	}
+	for i := range hits {
+		taken := map[string]bool{}
+		for j := range hits {
+			if i != j && hits[i].Space == hits[j].Space && share(names[i], names[j]) {
+				maps.Copy(taken, wordSet(strings.Join(names[j], " ")))
+			}
+		}
+		if len(taken) > 0 {
+			hits[i].Distinct = slices.DeleteFunc(slices.Clone(names[i]), func(word string) bool { return taken[word] })
+		}
+	}
+}
+
+func share(a, b []string) bool {
+	return slices.ContainsFunc(a, func(word string) bool { return slices.Contains(b, word) })
 }

@@ -10,10 +10,13 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -189,4 +192,185 @@ func textOf(out any) string {
 		return fmt.Sprint(out)
 	}
 	return string(raw)
+}
+
+// Set is a source of tools. It is never changed.
+type Set struct {
+	space string
+	tools map[string]Tool
+	list  []tool.Info
+}
+
+// NewSet makes a set of several families of tools in a namespace; our own have none.
+// Two tools of one name are a programming error: it panics.
+func NewSet(space string, families ...[]Tool) *Set {
+	s := &Set{space: space, tools: map[string]Tool{}}
+	for _, t := range slices.Concat(families...) {
+		if _, twice := s.tools[t.info.Name]; twice {
+			panic(fmt.Sprintf("toolset: two tools are named %s", t.info.Name))
+		}
+		t.info.Space = space
+		s.tools[t.info.Name] = t
+		s.list = append(s.list, t.info)
+	}
+	slices.SortFunc(s.list, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+// Tools lists the set, by name.
+func (s *Set) Tools(context.Context) ([]tool.Info, error) { return s.list, nil }
+
+// Has tells whether the set has a tool of that name.
+func (s *Set) Has(name string) bool {
+	_, ok := s.tools[name]
+	return ok
+}
+
+// Call runs a tool of the set. A tool that fails returns a result that says so; an
+// error means that there is no such tool or that the arguments do not match.
+func (s *Set) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	t, ok := s.tools[call.Ref.Name]
+	if !ok || call.Ref.Space != s.space {
+		return tool.Result{}, s.missing(call.Ref)
+	}
+	return t.run(ctx, call)
+}
+
+// RepairArgs corrects what models commonly get wrong in the arguments of a tool.
+func (s *Set) RepairArgs(ref tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
+	t, ok := s.tools[ref.Name]
+	if !ok || ref.Space != s.space {
+		return nil, false
+	}
+	return repair(t.info.Input, args)
+}
+
+func (s *Set) missing(ref tool.Ref) error {
+	known := make([]string, len(s.list))
+	for i, info := range s.list {
+		known[i] = info.Name
+	}
+	err := fault.New(fault.ToolNotFound, "no tool %q", ref)
+	if close := suggest.Names(ref.Name, known, 3); len(close) > 0 {
+		return err.WithHint("did you mean %s?", strings.Join(close, " or "))
+	}
+	return err.WithHint("available: %s", strings.Join(known, ", "))
+}
+
+var _ tool.Source = (*Set)(nil)
+
+// repair corrects what models commonly get wrong, one argument at a time and only where
+// the meaning is clear: a number or an object written as a string, a single value where
+// a list is wanted, null for an omitted argument. ok is false when nothing was
+// corrected.
+func repair(schema, args json.RawMessage) (repaired json.RawMessage, ok bool) {
+	if !json.Valid(args) || !rawjson.IsObject(args) {
+		return nil, false
+	}
+	properties, _ := rawjson.Get(schema, "properties")
+	var required []string
+	if raw, found := rawjson.Get(schema, "required"); found {
+		_ = json.Unmarshal(raw, &required) // our own: always a list
+	}
+	repaired = args
+	rawjson.Each(args, func(name string, value json.RawMessage) bool {
+		property, known := rawjson.Get(properties, name)
+		if !known {
+			return true
+		}
+		if rawjson.IsNull(value) && !slices.Contains(required, name) {
+			repaired, ok = rawjson.Delete(repaired, name), true
+		} else if better := repairValue(property, value); better != nil && !slices.Contains(sourceArguments, name) {
+			repaired, ok = rawjson.Set(repaired, name, better), true
+		}
+		return true
+	})
+	return repaired, ok
+}
+
+// sourceArguments take the source of a program: any value but a text is a mistake in the
+// call, whose meaning is not clear.
+var sourceArguments = []string{"code", "content"}
+
+// repairValue is the value that was meant, or nil.
+func repairValue(property, value json.RawMessage) json.RawMessage {
+	wanted := typesOf(property)
+	if fits(wanted, value) {
+		return nil
+	}
+	if text, ok := rawjson.Text(value); ok {
+		if meant := unquoted(wanted, text); meant != nil {
+			return meant
+		}
+	}
+	switch {
+	case slices.Contains(wanted, "array") && fits(itemsOf(property), value):
+		return slices.Concat([]byte("["), value, []byte("]"))
+	case slices.Equal(wanted, []string{"string"}) && (fits([]string{"number"}, value) || fits([]string{"boolean"}, value)):
+		return rawjson.AppendText(nil, string(value))
+	default:
+		return nil
+	}
+}
+
+// unquoted is the value of the wanted types that was written as a string, or nil.
+func unquoted(wanted []string, text string) json.RawMessage {
+	trimmed := json.RawMessage(strings.TrimSpace(text))
+	switch {
+	case slices.Contains(wanted, "integer") && isInteger(text), slices.Contains(wanted, "number") && isNumber(text):
+		return json.RawMessage(text)
+	case json.Valid(trimmed) && fits(wanted, trimmed):
+		return trimmed
+	}
+	return nil
+}
+
+// fits tells whether value is of one of the types.
+func fits(types []string, value json.RawMessage) bool {
+	if len(value) == 0 {
+		return false
+	}
+	kind := "number"
+	switch value[0] {
+	case '"':
+		kind = "string"
+	case '{':
+		kind = "object"
+	case '[':
+		kind = "array"
+	case 't', 'f':
+		kind = "boolean"
+	case 'n':
+		kind = "null"
+	default:
+		if isInteger(string(value)) && slices.Contains(types, "integer") {
+			return true
+		}
+	}
+	return slices.Contains(types, kind)
+}
+
+func typesOf(property json.RawMessage) []string {
+	raw, _ := rawjson.Get(property, "type")
+	if name, ok := rawjson.Text(raw); ok {
+		return []string{name}
+	}
+	var names []string
+	_ = json.Unmarshal(raw, &names) // our own schema: a name or a list of names
+	return names
+}
+
+func itemsOf(property json.RawMessage) []string {
+	items, _ := rawjson.Get(property, "items")
+	return typesOf(items)
+}
+
+func isInteger(text string) bool {
+	_, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && json.Valid([]byte(text))
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil && json.Valid([]byte(text))
 }

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/tools/search"
 )
 
 // Catalog is the source of all tools.
@@ -218,4 +220,196 @@ func opening(text string, limit int) string {
 		end = space
 	}
 	return text[:end] + " …"
+}
+
+// Found is the result of search_tools.
+type Found struct {
+	Tools    []FoundTool   `json:"tools" jsonschema:"best match first"`
+	Total    int           `json:"total" jsonschema:"how many tools matched"`
+	Servers  []FoundServer `json:"servers,omitempty"`
+	Steps    []FoundStep   `json:"steps,omitempty"`
+	Families []Family      `json:"families,omitempty" jsonschema:"our own tools that are used together with those found"`
+}
+
+// FoundServer is a server with tools that match.
+type FoundServer struct {
+	Name     string   `json:"name"`
+	Matched  int      `json:"matched"`
+	Families []string `json:"families,omitempty"`
+}
+
+// FoundStep is one step of a task.
+type FoundStep struct {
+	Step  string   `json:"step"`
+	Tools []string `json:"tools"`
+}
+
+// FoundTool is one tool found, in short form.
+type FoundTool struct {
+	Name        string `json:"name" jsonschema:"for get_tool_definitions and call_tool"`
+	Script      string `json:"script,omitempty" jsonschema:"how scripts write it, if not mcp.NAME"`
+	Signature   string `json:"signature" jsonschema:"arguments it takes; a question mark marks optional ones"`
+	Description string `json:"description" jsonschema:"beginning of the description"`
+	Distinct    string `json:"distinct,omitempty"`
+	Family      string `json:"family,omitempty" jsonschema:"of a tool of our own"`
+	ReadOnly    bool   `json:"read_only,omitempty" jsonschema:"it is marked read-only"`
+	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is currently disconnected"`
+}
+
+// Text lists the tools, one paragraph each, and the families.
+func (f Found) Text() string {
+	var b strings.Builder
+	switch {
+	case len(f.Tools) == 0 && len(f.Families) == 0:
+		return "No tool matches. Try other words, or mcp_list_upstreams."
+	case f.Total > len(f.Tools):
+		fmt.Fprintf(&b, "%d of %d matching tools:\n", len(f.Tools), f.Total)
+	}
+	for _, t := range f.Tools {
+		fmt.Fprintf(&b, "%s%s", t.Name, t.Signature)
+		if t.Script != "" {
+			fmt.Fprintf(&b, ", in scripts %s", t.Script)
+		}
+		if t.Distinct != "" {
+			fmt.Fprintf(&b, " [%s]", t.Distinct)
+		}
+		fmt.Fprintf(&b, "\n  %s\n", t.Description)
+	}
+	f.overview(&b)
+	if len(f.Families) > 0 {
+		b.WriteString("Luanette's own tools, by family:\n" + familyLines(f.Families))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// inScripts returns how scripts write a tool, if that is not mcp. and its name.
+func inScripts(ref tool.Ref) string {
+	if path := ref.ScriptPath(); path != "mcp."+ref.String() {
+		return path
+	}
+	return ""
+}
+
+// foundLength is how much of a description search_tools shows, in bytes: eight tools must
+// fit into 600 tokens.
+const foundLength = 120
+
+func servers(spaces []search.Space) []FoundServer {
+	var all []FoundServer
+	for _, s := range spaces {
+		all = append(all, FoundServer{s.Name, s.Matched, s.Families})
+	}
+	return all
+}
+
+// stepsOf returns the steps of a task with the tools found for them; none if the tools
+// are for one step only.
+func stepsOf(found catalog.Found) []FoundStep {
+	all := make([]FoundStep, len(found.Steps))
+	for i, step := range found.Steps {
+		all[i].Step = opening(step, 60)
+	}
+	for _, h := range found.Hits {
+		if h.Step < len(all) {
+			all[h.Step].Tools = append(all[h.Step].Tools, h.Ref.String())
+		}
+	}
+	all = slices.DeleteFunc(all, func(s FoundStep) bool { return len(s.Tools) == 0 })
+	if len(all) < 2 {
+		return nil
+	}
+	return all
+}
+
+// overview writes the servers and steps.
+func (f Found) overview(b *strings.Builder) {
+	for _, s := range f.Servers {
+		if s.Matched < 2 && len(s.Families) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "%s: %d match", s.Name, s.Matched)
+		if len(s.Families) > 0 {
+			fmt.Fprintf(b, "; also about %s", strings.Join(s.Families, ", "))
+		}
+		b.WriteByte('\n')
+	}
+	for _, s := range f.Steps {
+		fmt.Fprintf(b, "%s: %s\n", s.Step, strings.Join(s.Tools, ", "))
+	}
+}
+
+// Family is a group of our own tools that are used together. search_tools shows the names
+// of a whole family with each of its tools that it finds.
+type Family struct {
+	Name  string   `json:"name"`
+	Tools []string `json:"tools"`
+}
+
+// families are all our own tools; those that start something first.
+var families = []Family{
+	{findingFamily, []string{"search_tools", "get_tool_definitions", "call_tool", "result_read"}},
+	{"code", []string{"execute_code", "lua_eval", "lua_preview", "lua_help"}},
+	{"jobs", []string{"lua_execute", "job_poll", "job_status", "job_list", "job_stats", "job_logs", "job_cancel", "job_journal", "job_replay", "job_undo", "trace_get"}},
+	{"schedules", []string{"schedule_list", "schedule_pause", "schedule_resume", "schedule_remove"}},
+	{"sessions", []string{"session_create", "session_list", "session_fork", "session_reset", "session_script", "session_close"}},
+	{"scripts", []string{"script_store", "script_search", "script_get", "lua_describe", "script_publish", "script_unpublish", "script_history"}},
+	{"approvals", []string{"approval_list", "approval_status", "approval_decide", "approval_forget", "approval_delegate"}},
+	{"connections", []string{"mcp_list_upstreams", "mcp_status", "mcp_connect", "mcp_disconnect", "tools_refresh"}},
+}
+
+// The family of the tools that every client uses anyway, and that of published scripts.
+const (
+	findingFamily   = "tools"
+	publishedFamily = "published"
+)
+
+// ownNamespace names all our own tools and published scripts in a search.
+const ownNamespace = "luanette"
+
+// familyOf returns the name of a tool's family.
+func familyOf(name string) string {
+	for _, f := range families {
+		if slices.Contains(f.Tools, name) {
+			return f.Name
+		}
+	}
+	return publishedFamily
+}
+
+// familiesFor returns the families that the caller can use, with the tools it can use.
+func (d discovery) familiesFor(ctx context.Context) []Family {
+	own, _ := d.catalog.In(ctx, "")
+	usable := func(name string) bool {
+		return slices.ContainsFunc(own, func(info tool.Info) bool { return info.Name == name })
+	}
+	var found []Family
+	for _, f := range families {
+		f.Tools = slices.DeleteFunc(slices.Clone(f.Tools), func(name string) bool { return !usable(name) })
+		found = append(found, f)
+	}
+	published := Family{Name: publishedFamily}
+	for i := range own {
+		if familyOf(own[i].Name) == publishedFamily {
+			published.Tools = append(published.Tools, own[i].Name)
+		}
+	}
+	found = append(found, published)
+	return slices.DeleteFunc(found, func(f Family) bool { return len(f.Tools) == 0 })
+}
+
+// mostInFamily is how many names of a family are shown: there may be many published
+// scripts.
+const mostInFamily = 30
+
+// familyLines lists families, one line each.
+func familyLines(families []Family) string {
+	var b strings.Builder
+	for _, f := range families {
+		names, more := f.Tools, ""
+		if len(names) > mostInFamily {
+			names, more = names[:mostInFamily], ", …"
+		}
+		b.WriteString("  " + f.Name + ": " + strings.Join(names, ", ") + more + "\n")
+	}
+	return b.String()
 }
