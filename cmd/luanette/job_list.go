@@ -101,10 +101,7 @@ func uniqueLength(ids []string) int {
 func shortHash(hash string) string { return hash[:min(12, len(hash))] }
 
 // jobInfo is a job as the server shows it.
-type jobInfo struct {
-	builtin.JobView
-	Result json.RawMessage `json:"result"`
-}
+type jobInfo struct{ builtin.JobView }
 
 // ended reports whether the job has ended.
 func (j *jobInfo) ended() bool { return job.State(j.Status).Final() }

@@ -16,46 +16,25 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// ApprovalStore stores requests for approval.
-type ApprovalStore interface {
-	List(ctx context.Context, owner string, state approval.State, limit int) ([]approval.Approval, error)
-	// Open returns a request with the plan as it is now.
-	Open(ctx context.Context, owner, id string) (approval.Approval, error)
-	Await(ctx context.Context, id string) error
-	Decide(ctx context.Context, owner, id string, answer host.Answer) (approval.Approval, error)
-	Refusal(ctx context.Context, a *approval.Approval) error
-	Delegate(ctx context.Context, role, to string, until time.Time) (approval.Delegation, error)
-	Delegations(ctx context.Context) ([]approval.Delegation, error)
-	NameOf(ctx context.Context, person string) string
-	Rules(ctx context.Context) ([]approval.Rule, error)
-	Forget(ctx context.Context, id string) error
-}
-
-// Resumer resumes a run after its approval.
-type Resumer interface {
-	Resume(ctx context.Context, id string, run host.RunInfo, stored []byte, q script.Request) (json.RawMessage, error)
-}
-
 // Approvals makes the tools with which people approve what scripts do.
-func Approvals(o ApprovalStore, r Resumer) []Tool {
+func Approvals(o *approval.Store, r *script.Sessions) []Tool {
 	t := approvalTools{o, r}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
 	return []Tool{
-		runs[approvalListIn, ApprovalList]("approval_list", look, t.list),
-		runs[approvalStatusIn, ApprovalView]("approval_status", look, t.status),
-		runs[approvalDecideIn, ApprovalView]("approval_decide", tool.Hints{}, t.decide),
+		Define("approval_list", look, t.list),
+		Define("approval_status", look, t.status),
+		Define("approval_decide", tool.Hints{}, t.decide),
 		Define("approval_forget", tool.Hints{Idempotent: true, ClosedWorld: true}, t.forget),
 		Define("approval_delegate", tool.Hints{Idempotent: true, ClosedWorld: true}, t.delegate),
 	}
 }
 
 type approvalTools struct {
-	store   ApprovalStore
-	resumer Resumer
+	store   *approval.Store
+	resumer *script.Sessions
 }
 
-// ApprovalView is an approval as these tools show it, without plan, output and
-// outcome, which is set for runs that are not jobs.
+// ApprovalView is an approval as these tools show it.
 type ApprovalView struct {
 	ID         string     `json:"approval_id"`
 	Status     string     `json:"status" enum:"pending,allowed,denied,withdrawn"`
@@ -80,6 +59,10 @@ type ApprovalView struct {
 	WhyNot     string     `json:"why_not,omitempty" jsonschema:"why you may not"`
 
 	Decisions []DecisionView `json:"decisions" jsonschema:"what each person said, in order"`
+
+	Plan    []host.Planned `json:"plan" schema:"-"`
+	Output  []JobLogLine   `json:"output" schema:"-"`
+	Outcome JSON           `json:"outcome,omitempty" schema:"-"` // of a run that is not a job
 }
 
 // DecisionView is what one person said.
@@ -90,19 +73,12 @@ type DecisionView struct {
 	At       time.Time `json:"at"`
 }
 
-// approvalData is a view with all fields.
-type approvalData struct {
-	ApprovalView
-	Plan    []host.Planned `json:"plan"`
-	Output  []JobLogLine   `json:"output"`
-	Outcome JSON           `json:"outcome,omitempty"`
-}
-
-func (t approvalTools) view(ctx context.Context, a *approval.Approval) approvalData {
+func (t approvalTools) view(ctx context.Context, a *approval.Approval) ApprovalView {
 	v := ApprovalView{
 		ID: a.ID, Status: string(a.State), Subject: a.Subject, Script: a.Name, ScriptHash: a.Hash, JobID: a.Job(),
 		Certain: a.Certain, Complete: a.Complete, Incomplete: a.Incomplete, PlanDigest: a.PlanDigest(), Undoes: a.Undoes, CreatedAt: a.Created, ExpiresAt: a.Expires, DecidedBy: a.By,
 		AskedBy: a.Asker.Title(), Role: a.Role, Needed: a.Needed, Agreed: a.Agreed(), Decisions: []DecisionView{},
+		Plan: append([]host.Planned{}, a.Plan...), Output: append([]JobLogLine{}, logLines(a.Output)...), Outcome: a.Outcome,
 	}
 	for _, d := range a.Decisions {
 		said := DecisionView{By: d.By.Title(), Decision: decisionOf(d.Allow), At: d.At}
@@ -120,11 +96,11 @@ func (t approvalTools) view(ctx context.Context, a *approval.Approval) approvalD
 	if !a.Decided.IsZero() {
 		v.DecidedAt = &a.Decided
 	}
-	return approvalData{v, append([]host.Planned{}, a.Plan...), append([]JobLogLine{}, logLines(a.Output)...), a.Outcome}
+	return v
 }
 
 // line returns the approval as a line of a list.
-func (d approvalData) line() string {
+func (d ApprovalView) line() string {
 	run := d.Script
 	if d.JobID != "" {
 		run = "job " + d.JobID
@@ -155,8 +131,8 @@ func timeLeft(left time.Duration) string {
 	}
 }
 
-// text returns all of it for people.
-func (d approvalData) text() string {
+// Text returns all of it for people.
+func (d ApprovalView) Text() string {
 	var out strings.Builder
 	out.WriteString(d.line())
 	if d.DecidedBy != "" {
@@ -192,6 +168,27 @@ type ApprovalList struct {
 	Delegations []DelegationView `json:"delegations,omitempty" jsonschema:"by and to you"`
 }
 
+// Text returns one line per entry.
+func (l ApprovalList) Text() string {
+	var lines []string
+	for _, a := range l.Approvals {
+		lines = append(lines, a.line())
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "No approvals are pending.")
+	}
+	for i, r := range l.Remembered {
+		if i == 0 {
+			lines = append(lines, "Remembered:")
+		}
+		lines = append(lines, fmt.Sprintf("%s  %s  %s %s", r.ID, r.Decision, r.Scope, r.Subject))
+	}
+	for _, d := range l.Delegations {
+		lines = append(lines, d.line())
+	}
+	return strings.Join(lines, "\n")
+}
+
 // RuleView is a stored decision.
 type RuleView struct {
 	ID        string    `json:"id"`
@@ -202,7 +199,7 @@ type RuleView struct {
 	By        string    `json:"by,omitempty"`
 }
 
-func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalListIn) (tool.Result, error) {
+func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalListIn) (ApprovalList, error) {
 	if in.Limit == 0 {
 		in.Limit = 50
 	}
@@ -215,39 +212,21 @@ func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalList
 	}
 	found, err := t.store.List(ctx, ownerOf(call), state, in.Limit)
 	if err != nil {
-		return tool.Result{}, err
+		return ApprovalList{}, err
 	}
 	rules, err := t.store.Rules(ctx)
 	if err != nil {
-		return tool.Result{}, err
+		return ApprovalList{}, err
 	}
-	delegations, err := t.delegations(ctx)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	all, remembered, lines := []approvalData{}, []RuleView{}, []string{}
+	l := ApprovalList{Approvals: []ApprovalView{}, Remembered: []RuleView{}}
 	for i := range found {
-		v := t.view(ctx, &found[i])
-		all, lines = append(all, v), append(lines, v.line())
+		l.Approvals = append(l.Approvals, t.view(ctx, &found[i]))
 	}
-	if len(all) == 0 {
-		lines = append(lines, "No approvals are pending.")
+	for _, r := range rules {
+		l.Remembered = append(l.Remembered, RuleView{r.ID, decisionOf(r.Allow), r.Scope, r.Subject, r.Created, r.By})
 	}
-	for i, r := range rules {
-		if i == 0 {
-			lines = append(lines, "Remembered:")
-		}
-		v := RuleView{r.ID, decisionOf(r.Allow), r.Scope, r.Subject, r.Created, r.By}
-		remembered, lines = append(remembered, v), append(lines, fmt.Sprintf("%s  %s  %s %s", v.ID, v.Decision, v.Scope, v.Subject))
-	}
-	out := map[string]any{"approvals": all, "remembered": remembered}
-	if len(delegations) > 0 {
-		out["delegations"] = delegations
-	}
-	for _, d := range delegations {
-		lines = append(lines, d.line())
-	}
-	return tool.Output(strings.Join(lines, "\n"), out)
+	l.Delegations, err = t.delegations(ctx)
+	return l, err
 }
 
 func decisionOf(allow bool) string {
@@ -262,21 +241,20 @@ type approvalStatusIn struct {
 	TimeoutMS int64  `json:"timeout_ms,omitempty" jsonschema:"how long to wait while it is pending" min:"0" max:"60000"`
 }
 
-func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalStatusIn) (tool.Result, error) {
+func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalStatusIn) (ApprovalView, error) {
 	a, err := t.store.Open(ctx, ownerOf(call), in.ID)
 	if err != nil {
-		return tool.Result{}, err
+		return ApprovalView{}, err
 	}
 	if a.State == approval.Pending && in.TimeoutMS > 0 {
 		within, cancel := context.WithTimeout(ctx, time.Duration(in.TimeoutMS)*time.Millisecond)
 		_ = t.store.Await(within, in.ID) // the current state is shown
 		cancel()
 		if a, err = t.store.Open(ctx, ownerOf(call), in.ID); err != nil {
-			return tool.Result{}, err
+			return ApprovalView{}, err
 		}
 	}
-	v := t.view(ctx, &a)
-	return tool.Output(v.text(), v)
+	return t.view(ctx, &a), nil
 }
 
 type approvalDecideIn struct {
@@ -286,12 +264,12 @@ type approvalDecideIn struct {
 	Plan     string `json:"plan,omitempty" jsonschema:"plan_digest of the plan that the person saw: if it has changed, nothing is decided" max:"64"`
 }
 
-func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDecideIn) (tool.Result, error) {
+func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDecideIn) (ApprovalView, error) {
 	if host.ParentOf(ctx) != nil {
-		return tool.Result{}, fault.New(fault.Denied, "scripts cannot approve anything").WithHint("a person decides: luanette approval allow %s", in.ID)
+		return ApprovalView{}, fault.New(fault.Denied, "scripts cannot approve anything").WithHint("a person decides: luanette approval allow %s", in.ID)
 	}
 	if principal.Of(ctx).IsGuest() {
-		return tool.Result{}, fault.New(fault.Denied, "guests cannot approve anything").WithHint("the owner of the machine decides: luanette approval allow %s, or on the page (luanette open)", in.ID)
+		return ApprovalView{}, fault.New(fault.Denied, "guests cannot approve anything").WithHint("the owner of the machine decides: luanette approval allow %s, or on the page (luanette open)", in.ID)
 	}
 	answer := host.Answer{Allow: in.Decision == "allow", Remember: in.Remember, Plan: in.Plan}
 	if call.Caller != nil {
@@ -299,18 +277,17 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	}
 	a, err := t.store.Decide(ctx, ownerOf(call), in.ID, answer)
 	if err != nil {
-		return tool.Result{}, err
+		return ApprovalView{}, err
 	}
 	if a.Resume != nil && a.State != approval.Pending {
 		reportProgress(call.Caller, 0, "Resuming the script")
 		// The run continues even if the caller disconnects.
 		a.Outcome, err = t.resumer.Resume(context.WithoutCancel(ctx), a.ID, a.RunInfo, a.Resume, script.Request{Caller: call.Caller})
 		if err != nil {
-			return tool.Result{}, err
+			return ApprovalView{}, err
 		}
 	}
-	v := t.view(ctx, &a)
-	return tool.Output(v.text(), v)
+	return t.view(ctx, &a), nil
 }
 
 func outcomeText(raw JSON) string {

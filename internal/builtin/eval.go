@@ -23,13 +23,15 @@ type evalIn struct {
 	SessionID string `json:"session_id,omitempty" jsonschema:"the session to run in, whose globals persist: its id, or a name of your choice, which creates it on first use; default: a fresh environment" max:"64"`
 }
 
-// Evaluated is the result of lua_eval, without the value that the code returned, which can be
-// anything and so is not in the schema.
+// Evaluated is the result of lua_eval.
 type Evaluated struct {
+	Result     JSON         `json:"result" schema:"-"` // can be anything
 	DurationMS int64        `json:"duration_ms"`
 	Output     []OutputLine `json:"output" jsonschema:"what it printed and logged"`
 	Warnings   []string     `json:"warnings,omitempty" jsonschema:"values that could not be saved"`
 	Status     string       `json:"status,omitempty" jsonschema:"pending_approval if the code waits for approval: then result is null, and approval has its plan"`
+
+	Approval *script.PendingInfo `json:"approval,omitempty" schema:"-"`
 }
 
 // OutputLine is one line a script printed or logged.
@@ -70,20 +72,17 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 		return script.ToolFailure(done.Outcome, err), nil
 	}
 	reportProgress(call.Caller, 1, "Complete")
-	return tool.Output(evalText(done), struct {
-		Result JSON `json:"result"`
-		Evaluated
-	}{done.Result, Evaluated{DurationMS: done.Duration.Milliseconds(), Output: outputLines(done.Output), Warnings: done.Warnings}})
+	return tool.Output(evalText(done), Evaluated{
+		Result: done.Result, DurationMS: done.Duration.Milliseconds(), Output: outputLines(done.Output), Warnings: done.Warnings,
+	})
 }
 
 // waiting is the result while the code waits for approval.
 func waiting(p *script.PendingError, o script.Outcome) (tool.Result, error) {
 	w := p.Info()
-	return tool.Output(w.Text(), struct {
-		Result JSON `json:"result"`
-		Evaluated
-		Approval script.PendingInfo `json:"approval"`
-	}{JSON("null"), Evaluated{DurationMS: o.Duration.Milliseconds(), Output: outputLines(o.Output), Status: script.StatusWaiting}, w})
+	return tool.Output(w.Text(), Evaluated{
+		DurationMS: o.Duration.Milliseconds(), Output: outputLines(o.Output), Status: script.StatusWaiting, Approval: &w,
+	})
 }
 
 // runRequest runs a request in a session, or without one if id is empty. The warnings of a
@@ -184,7 +183,7 @@ func (o CodeOptions) orDefault() CodeOptions {
 }
 
 // Code makes the tool that runs code with access to all tools.
-func Code(r ScriptRunner, sessions SessionStore, o CodeOptions) []Tool {
+func Code(r *script.Runner, sessions *script.Sessions, o CodeOptions) []Tool {
 	t := codeTools{scriptTools{runner: r, sessions: sessions}, o.orDefault()}
 	return []Tool{runs[codeIn, Executed]("execute_code", tool.Hints{}, t.execute)}
 }
@@ -201,14 +200,17 @@ type codeIn struct {
 	TimeoutMS int64  `json:"timeout_ms,omitempty" jsonschema:"default 5000" min:"1" max:"600000"`
 }
 
-// Executed is the result of execute_code, without the value that the code returned, which can be
-// anything and so is not in the schema.
+// Executed is the result of execute_code.
 type Executed struct {
+	Result     JSON      `json:"result,omitempty" schema:"-"` // can be anything; missing if it failed
+	Error      JSON      `json:"error,omitempty" schema:"-"`
 	Logs       []CodeLog `json:"logs"`
 	DurationMS int64     `json:"duration_ms"`
 	Calls      int64     `json:"calls" jsonschema:"of tools"`
 	Warnings   []string  `json:"warnings,omitempty"`
 	Status     string    `json:"status,omitempty" jsonschema:"pending_approval if the code waits for approval: then approval has its plan"`
+
+	Approval *script.PendingInfo `json:"approval,omitempty" schema:"-"`
 }
 
 // CodeLog is one line that code printed or logged.
@@ -249,10 +251,10 @@ func (t codeTools) request(call tool.Call, in codeIn) script.Request {
 // too large to be shown.
 func codeResult(done script.Turn) (tool.Result, error) {
 	said := executedOf(done)
-	return tool.Output(codeText(done), struct {
-		Result JSON `json:"result"`
-		Executed
-	}{done.Result, said})
+	if said.Result = done.Result; len(said.Result) == 0 {
+		said.Result = JSON("null")
+	}
+	return tool.Output(codeText(done), said)
 }
 
 // failedCode is the result of code that failed, with its output so far.
@@ -260,16 +262,13 @@ func failedCode(done script.Turn, err error) tool.Result {
 	failed := script.ToolFailure(done.Outcome, err)
 	meta, _ := rawjson.Get(failed.Raw, "_meta")
 	cause, _ := rawjson.Get(meta, tool.ErrorKey)
-	said, approval := executedOf(done), (*script.PendingInfo)(nil)
+	said := executedOf(done)
+	said.Error = cause
 	if pending, ok := errors.AsType[*script.PendingError](err); ok {
 		info := pending.Info()
-		said.Status, approval = script.StatusWaiting, &info
+		said.Status, said.Approval = script.StatusWaiting, &info
 	}
-	structured, encodeErr := json.Marshal(struct {
-		Error JSON `json:"error,omitempty"`
-		Executed
-		Approval *script.PendingInfo `json:"approval,omitempty"`
-	}{cause, said, approval})
+	structured, encodeErr := json.Marshal(said)
 	if encodeErr != nil {
 		return failed
 	}

@@ -12,73 +12,37 @@ import (
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// JobQueue runs and stores jobs.
-type JobQueue interface {
-	Submit(ctx context.Context, s job.Spec) (job.Job, error)
-	Schedule(ctx context.Context, s job.Spec, cron, zone string) (job.Schedule, error)
-	Status(ctx context.Context, id string) (job.Job, error)
-	Poll(ctx context.Context, ids []string, timeout time.Duration, all bool) (done []job.Job, pending []string, err error)
-	Cancel(ctx context.Context, id string) (bool, error)
-	List(ctx context.Context, f job.Filter, limit int, cursor string) (job.Page, error)
-	Stats(ctx context.Context) (map[job.State]int, error)
-	Logs(ctx context.Context, id string, from int) ([]host.OutputLine, error)
-	Journal(ctx context.Context, id string) ([]host.Step, error)
-	Replay(ctx context.Context, id string, other job.Script) (job.Replayed, error)
-	Undo(ctx context.Context, id string) (job.Undo, error)
-	AnswerUndo(ctx context.Context, u job.Undo, answer host.Answer) error
-	StartUndo(ctx context.Context, u job.Undo) (job.Job, error)
-	Watch(ctx context.Context, id string, see func(fraction float64, message string)) (stop func())
-	Retention(s job.State) time.Duration
-}
-
-// JobScripts finds stored scripts.
-type JobScripts interface {
-	Resolve(ctx context.Context, text string) (cas.Ref, error)
-	Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error)
-}
-
-// JobRunner checks scripts before they become jobs.
-type JobRunner interface {
-	// Prepare checks params against describe() and fills in defaults.
-	Prepare(ctx context.Context, q script.Request) (script.Request, error)
-	// LanguageOf returns the language of a stored script.
-	LanguageOf(ctx context.Context, ref cas.Ref) string
-}
-
 // Jobs makes the tools for scripts in the background.
-func Jobs(q JobQueue, s JobScripts, r JobRunner) []Tool {
+func Jobs(q *job.Queue, s *artifact.Store, r *script.Runner) []Tool {
 	t := jobTools{q, s, r}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
 	return []Tool{
 		toolset.AsTask(runs[executeIn, Execution]("lua_execute", tool.Hints{}, t.execute)),
-		runs[jobIn, JobView]("job_status", look, t.status),
-		runs[jobPollIn, JobPoll]("job_poll", look, t.poll),
+		Define("job_status", look, t.status),
+		Define("job_poll", look, t.poll),
 		Define("job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel),
-		runs[jobListIn, JobList]("job_list", look, t.list),
+		Define("job_list", look, t.list),
 		Define("job_stats", look, t.stats),
 		Define("job_logs", look, t.logs),
-		runs[jobJournalIn, Journaled]("job_journal", look, t.journal),
-		runs[jobReplayIn, Replayed]("job_replay", look, t.replay),
-		runs[jobIn, Undone]("job_undo", tool.Hints{}, t.undo),
+		Define("job_journal", look, t.journal),
+		Define("job_replay", look, t.replay),
+		Define("job_undo", tool.Hints{}, t.undo),
 	}
 }
 
 type jobTools struct {
-	queue   JobQueue
-	scripts JobScripts
-	runner  JobRunner
+	queue   *job.Queue
+	scripts *artifact.Store
+	runner  *script.Runner
 }
 
-// load finds a stored script and its source.
-func (t jobTools) load(ctx context.Context, hash string) (cas.Ref, string, error) {
-	return loadScript(ctx, t.scripts, hash)
-}
-
-func loadScript(ctx context.Context, scripts JobScripts, hash string) (cas.Ref, string, error) {
+// loadScript finds a stored script and its source.
+func loadScript(ctx context.Context, scripts *artifact.Store, hash string) (cas.Ref, string, error) {
 	ref, err := scripts.Resolve(ctx, strings.TrimSpace(hash))
 	if err != nil {
 		return cas.Ref{}, "", err
@@ -106,13 +70,12 @@ type jobIn struct {
 	JobID string `json:"job_id" jsonschema:"id of a job, from lua_execute" min:"1" max:"64"`
 }
 
-func (t jobTools) status(ctx context.Context, _ tool.Call, in jobIn) (tool.Result, error) {
+func (t jobTools) status(ctx context.Context, _ tool.Call, in jobIn) (JobView, error) {
 	j, err := t.queue.Status(ctx, in.JobID)
 	if err != nil {
-		return tool.Result{}, err
+		return JobView{}, err
 	}
-	d := fullView(&j)
-	return tool.Output(d.text(mostJobText), d)
+	return fullView(&j), nil
 }
 
 type jobPollIn struct {
@@ -131,7 +94,7 @@ type JobPoll struct {
 // progressInterval is the interval of progress notifications to a waiting client.
 const progressInterval = 5 * time.Second
 
-func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.Result, error) {
+func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (JobPoll, error) {
 	all := in.Mode == "all"
 	left := time.Duration(in.TimeoutMS) * time.Millisecond
 	report := newPollReport(call.Caller, in.JobIDs)
@@ -141,23 +104,22 @@ func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.
 		left -= slice
 		done, pending, err := t.queue.Poll(ctx, in.JobIDs, slice, all)
 		if err != nil {
-			return tool.Result{}, err
+			return JobPoll{}, err
 		}
 		over := len(pending) == 0 || !all && len(done) > 0
 		if over || left <= 0 {
-			return polled(done, pending, !over)
+			return polled(done, pending, !over), nil
 		}
 		report.waiting(done, pending)
 	}
 }
 
-func polled(done []job.Job, pending []string, timedOut bool) (tool.Result, error) {
-	full := []jobData{}
+func polled(done []job.Job, pending []string, timedOut bool) JobPoll {
+	p := JobPoll{Completed: []JobView{}, Pending: append([]string{}, pending...), TimedOut: timedOut}
 	for i := range done {
-		full = append(full, fullView(&done[i]))
+		p.Completed = append(p.Completed, fullView(&done[i]))
 	}
-	pending = append([]string{}, pending...)
-	return tool.Output(pollText(full, pending, timedOut), map[string]any{"completed": full, "pending": pending, "timed_out": timedOut})
+	return p
 }
 
 // JobCancelled is the result of job_cancel.
@@ -199,6 +161,7 @@ type Execution struct {
 	ScheduleID string  `json:"schedule_id,omitempty" jsonschema:"instead of job_id if there is a schedule"`
 	NextRun    float64 `json:"next_run,omitempty" jsonschema:"next start of the schedule or delayed job; seconds since 1970"`
 	Status     string  `json:"status,omitempty" jsonschema:"only as the result of a task, with result: how the job ended"`
+	Result     JSON    `json:"result,omitempty" schema:"-"`
 }
 
 // Text returns the id.
@@ -249,7 +212,7 @@ func (t jobTools) spec(ctx context.Context, call tool.Call, in executeIn) (job.S
 	if err != nil {
 		return job.Spec{}, err
 	}
-	ref, source, err := t.load(ctx, name)
+	ref, source, err := loadScript(ctx, t.scripts, name)
 	if err != nil {
 		return job.Spec{}, err
 	}
@@ -310,7 +273,7 @@ func newPollReport(caller *tool.Caller, ids []string) *pollReport {
 }
 
 // watch reports what the jobs report, until stop is called.
-func (r *pollReport) watch(ctx context.Context, q JobQueue) (stop func()) {
+func (r *pollReport) watch(ctx context.Context, q *job.Queue) (stop func()) {
 	if r.caller == nil || r.caller.Progress == nil {
 		return func() {}
 	}
@@ -406,14 +369,14 @@ func (u Undone) Text() string {
 // undoWait is how long job_undo waits for the end of the job that makes the calls.
 const undoWait = time.Minute
 
-func (t jobTools) undo(ctx context.Context, call tool.Call, in jobIn) (tool.Result, error) {
+func (t jobTools) undo(ctx context.Context, call tool.Call, in jobIn) (Undone, error) {
 	u, err := t.queue.Undo(ctx, in.JobID)
 	if err != nil {
-		return tool.Result{}, err
+		return Undone{}, err
 	}
 	out := Undone{JobID: in.JobID, Status: "nothing", UndoJobID: u.ID, Steps: undoSteps(u.Steps)}
 	if u.ID == "" {
-		return tool.Output(out.Text(), out)
+		return out, nil
 	}
 	var answer host.Answer
 	answered, err := script.Settle(ctx, call.Caller, u.Asked, &u.Paused, func(said host.Answer) error {
@@ -421,33 +384,33 @@ func (t jobTools) undo(ctx context.Context, call tool.Call, in jobIn) (tool.Resu
 		return t.queue.AnswerUndo(ctx, u, said)
 	})
 	if err != nil {
-		return tool.Result{}, err
+		return Undone{}, err
 	}
 	if answered && !answer.Allow {
 		out.Status, out.UndoJobID = "denied", ""
-		return tool.Output(out.Text(), out)
+		return out, nil
 	}
 	if _, err := t.queue.StartUndo(ctx, u); err != nil {
-		return tool.Result{}, err
+		return Undone{}, err
 	}
 	if !answered {
 		out.Status, out.ApprovalID = string(job.Waiting), u.Asked.ID
-		return tool.Output(out.Text(), out)
+		return out, nil
 	}
 	return t.undone(ctx, out)
 }
 
 // undone waits for the job that makes the calls.
-func (t jobTools) undone(ctx context.Context, out Undone) (tool.Result, error) {
+func (t jobTools) undone(ctx context.Context, out Undone) (Undone, error) {
 	if _, _, err := t.queue.Poll(ctx, []string{out.UndoJobID}, undoWait, true); err != nil {
-		return tool.Result{}, err
+		return Undone{}, err
 	}
 	j, err := t.queue.Status(ctx, out.UndoJobID)
 	if err != nil {
-		return tool.Result{}, err
+		return Undone{}, err
 	}
 	out.Status, out.Error = string(j.State), jobError(j.Error)
-	return tool.Output(out.Text(), out)
+	return out, nil
 }
 
 func undoSteps(steps []job.UndoStep) []UndoStep {

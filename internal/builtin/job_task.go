@@ -17,15 +17,8 @@ import (
 // JobTasks presents jobs as MCP tasks. A task has the id of its job. A job that waits for
 // an approval is a task that asks for it.
 type JobTasks struct {
-	Queue     JobQueue
-	Approvals JobApprovals
-}
-
-// JobApprovals are the approvals that jobs wait for.
-type JobApprovals interface {
-	PendingOf(ctx context.Context, run string) (a approval.Approval, ok bool, err error)
-	Refusal(ctx context.Context, a *approval.Approval) error
-	Answer(ctx context.Context, id string, answer host.Answer) error
+	Queue     *job.Queue
+	Approvals *approval.Store
 }
 
 // Task returns the current state of a job.
@@ -159,8 +152,5 @@ func executed(j *job.Job) (tool.Result, error) {
 	if len(result) == 0 {
 		result = JSON("null")
 	}
-	return tool.Output(string(result), struct {
-		Execution
-		Result JSON `json:"result"`
-	}{Execution{JobID: j.ID, Status: string(j.State)}, result})
+	return tool.Output(string(result), Execution{JobID: j.ID, Status: string(j.State), Result: result})
 }

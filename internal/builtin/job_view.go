@@ -18,8 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// JobView is a job as the tools show it, without the script's result.
-// Times are seconds since 1970.
+// JobView is a job as the tools show it. Times are seconds since 1970.
 type JobView struct {
 	JobID       string       `json:"job_id"`
 	Status      string       `json:"status" enum:"pending,running,waiting,complete,failed,cancelled"`
@@ -40,6 +39,8 @@ type JobView struct {
 	TraceID     string       `json:"trace_id,omitempty" jsonschema:"of its latest run; for trace_get"`
 	Output      []JobLogLine `json:"output,omitempty" jsonschema:"what it printed and logged"`
 	Shared
+	Params JSON `json:"params,omitempty" schema:"-"` // the argument of main; not in lists, like the result
+	Result JSON `json:"result,omitempty" schema:"-"`
 }
 
 // Shared is how a thing of somebody else is seen.
@@ -75,14 +76,12 @@ type JobLogLine struct {
 	Time   float64 `json:"time" jsonschema:"seconds since 1970"`
 }
 
-// jobData is a view with the result and the argument of main.
-type jobData struct {
-	JobView
-	Params JSON `json:"params,omitempty"`
-	Result JSON `json:"result,omitempty"`
+// fullView adds the argument of main and the result.
+func fullView(j *job.Job) JobView {
+	v := jobView(j)
+	v.Params, v.Result = JSON(j.Params), j.Result
+	return v
 }
-
-func fullView(j *job.Job) jobData { return jobData{jobView(j), JSON(j.Params), j.Result} }
 
 func jobView(j *job.Job) JobView {
 	v := JobView{
@@ -152,7 +151,7 @@ type JobList struct {
 func (l JobList) Text() string {
 	lines := []string{fmt.Sprintf("Found %s (showing %d)", count(l.Total, "job"), len(l.Jobs))}
 	for _, v := range l.Jobs {
-		lines = append(lines, v.Text())
+		lines = append(lines, v.summary())
 	}
 	if l.NextCursor != "" {
 		lines = append(lines, "Next page: cursor = "+l.NextCursor)
@@ -168,16 +167,13 @@ func (in jobListIn) filter() job.Filter {
 	return f
 }
 
-func (t jobTools) list(ctx context.Context, _ tool.Call, in jobListIn) (tool.Result, error) {
+func (t jobTools) list(ctx context.Context, _ tool.Call, in jobListIn) (JobList, error) {
 	page, err := t.queue.List(ctx, in.filter(), in.Limit, in.Cursor)
-	if err != nil {
-		return tool.Result{}, err
-	}
 	l := JobList{Jobs: []JobView{}, Total: page.Total, NextCursor: page.Next}
 	for i := range page.Jobs {
 		l.Jobs = append(l.Jobs, jobView(&page.Jobs[i]))
 	}
-	return tool.Output(l.Text(), l)
+	return l, err
 }
 
 type noArguments struct{}
@@ -234,43 +230,27 @@ func (t jobTools) logs(ctx context.Context, _ tool.Call, in jobLogsIn) (JobLogs,
 }
 
 // JobResources makes the resources that show jobs.
-func JobResources(q JobQueue) []Resource {
+func JobResources(q *job.Queue) []Resource {
 	const mime = "application/json"
 	t := jobTools{queue: q}
 	return []Resource{
 		{URI: "lua://jobs", Name: "jobs", Title: "All jobs", MIMEType: mime, Description: "The newest 100 jobs with their status",
 			Read: func(ctx context.Context, _ string) (string, error) {
-				page, err := q.List(ctx, job.Filter{}, 100, "")
-				if err != nil {
-					return "", err
-				}
-				views := []JobView{}
-				for i := range page.Jobs {
-					views = append(views, jobView(&page.Jobs[i]))
-				}
-				return asJSON(JobList{views, page.Total, page.Next})
+				return asJSON(t.list(ctx, tool.Call{}, jobListIn{Limit: 100}))
 			}},
 		{URI: "lua://jobs/stats", Name: "job-stats", Title: "Job counts", MIMEType: mime, Description: "How many jobs there are in each status",
 			Read: func(ctx context.Context, _ string) (string, error) {
-				counts, err := t.stats(ctx, tool.Call{}, noArguments{})
-				if err != nil {
-					return "", err
-				}
-				return asJSON(counts)
+				return asJSON(t.stats(ctx, tool.Call{}, noArguments{}))
 			}},
 		{URI: "lua://jobs/{id}", Name: "job", Title: "A job", MIMEType: mime, Description: "One job with its result and output",
 			Read: func(ctx context.Context, id string) (string, error) {
-				j, err := q.Status(ctx, id)
-				if err != nil {
-					return "", err
-				}
-				return asJSON(fullView(&j))
+				return asJSON(t.status(ctx, tool.Call{}, jobIn{JobID: id}))
 			}},
 	}
 }
 
 // JobCompletions completes ids and states of jobs.
-func JobCompletions(q JobQueue) Completions {
+func JobCompletions(q *job.Queue) Completions {
 	active := func(ctx context.Context) (ids []string) {
 		for _, s := range job.States() {
 			if s.Final() {
@@ -304,9 +284,11 @@ type jobJournalIn struct {
 type Journaled struct {
 	Steps []StepView `json:"steps"`
 	Total int        `json:"total" jsonschema:"of the whole journal"`
+
+	from int // number of steps before these
 }
 
-// StepView is a step of a journal, without its outcome.
+// StepView is a step of a journal.
 type StepView struct {
 	Step   int64   `json:"step" jsonschema:"number of the effect in the script's order"`
 	Effect string  `json:"effect" jsonschema:"such as mcp.call or fs.write"`
@@ -315,48 +297,31 @@ type StepView struct {
 	Time   float64 `json:"time" jsonschema:"end, or start if not done; seconds since 1970"`
 	Done   bool    `json:"done" jsonschema:"false if its outcome is unknown"`
 	Error  string  `json:"error,omitempty" jsonschema:"its error"`
+
+	Outcome []host.Value `json:"outcome,omitempty" schema:"-"`
 }
 
-// stepData is a view with the outcome.
-type stepData struct {
-	StepView
-	Outcome []host.Value `json:"outcome,omitempty"`
-}
-
-func stepView(s host.Step) stepData {
-	v := StepView{Step: s.Seq, Effect: host.ShownName(s.Name), Kind: s.Kind.String(), Call: s.Call(), Time: seconds(s.At), Done: s.Done}
+func stepView(s host.Step) StepView {
+	v := StepView{Step: s.Seq, Effect: host.ShownName(s.Name), Kind: s.Kind.String(), Call: s.Call(), Time: seconds(s.At), Done: s.Done, Outcome: s.Values}
 	if s.Err != nil {
 		v.Error = s.Err.Error()
 	}
-	return stepData{v, s.Values}
+	return v
 }
 
-// Text returns one line.
-func (v StepView) Text() string {
-	switch {
-	case !v.Done:
-		return fmt.Sprintf("%4d  %s  … not done", v.Step, v.Call)
-	case v.Error != "":
-		return fmt.Sprintf("%4d  %s  ! %s", v.Step, v.Call, v.Error)
-	default:
-		return fmt.Sprintf("%4d  %s", v.Step, v.Call)
-	}
-}
-
-func (t jobTools) journal(ctx context.Context, _ tool.Call, in jobJournalIn) (tool.Result, error) {
+func (t jobTools) journal(ctx context.Context, _ tool.Call, in jobJournalIn) (Journaled, error) {
 	steps, err := t.queue.Journal(ctx, in.JobID)
 	if err != nil {
-		return tool.Result{}, err
+		return Journaled{}, err
 	}
 	if in.Limit == 0 {
 		in.Limit = 200
 	}
-	shown := steps[min(in.From, len(steps)):min(in.From+in.Limit, len(steps))]
-	data := []stepData{}
-	for _, step := range shown {
-		data = append(data, stepView(step))
+	journal := Journaled{Steps: []StepView{}, Total: len(steps), from: min(in.From, len(steps))}
+	for _, step := range steps[journal.from:min(in.From+in.Limit, len(steps))] {
+		journal.Steps = append(journal.Steps, stepView(step))
 	}
-	return tool.Output(journalText(data, min(in.From, len(steps)), len(steps)), map[string]any{"steps": data, "total": len(steps)})
+	return journal, nil
 }
 
 type jobReplayIn struct {
@@ -366,48 +331,46 @@ type jobReplayIn struct {
 	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of another stored script"`
 }
 
-// Replayed is the result of job_replay, without the script's own result.
+// Replayed is the result of job_replay.
 type Replayed struct {
 	Steps    int          `json:"steps" jsonschema:"in the journal"`
 	Unused   int          `json:"unused" jsonschema:"steps that the script did not ask for"`
 	Diverged bool         `json:"diverged" jsonschema:"true if the script's effects differ from the journal"`
 	Error    *JobError    `json:"error,omitempty" jsonschema:"why it failed, or where it differs"`
 	Output   []JobLogLine `json:"output" jsonschema:"what it printed and logged"`
+	Result   JSON         `json:"result,omitempty" schema:"-"`
 }
 
-// Text returns a summary.
+// Text returns a summary, the result and the output.
 func (r Replayed) Text() string {
+	var text string
 	switch {
 	case r.Diverged:
-		return "Replay differs from the journal: " + r.Error.text()
+		text = "Replay differs from the journal: " + r.Error.text()
 	case r.Error != nil:
-		return "The script failed: " + r.Error.text()
+		text = "The script failed: " + r.Error.text()
 	default:
-		return fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", count(r.Steps-r.Unused, "step"), r.Unused)
+		text = fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", count(r.Steps-r.Unused, "step"), r.Unused)
 	}
-}
-
-func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (tool.Result, error) {
-	other, err := t.otherScript(ctx, in)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	r, err := t.queue.Replay(ctx, in.JobID, other)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	v := Replayed{Steps: r.Steps, Unused: r.Left, Diverged: r.Diverged, Error: jobError(r.Error), Output: append([]JobLogLine{}, logLines(r.Output)...)}
-	text := v.Text()
 	if len(r.Result) > 0 {
 		text += "\nResult: " + shortened(script.Pretty(r.Result), mostJobText)
 	}
-	if len(v.Output) > 0 {
-		text += "\nOutput:\n  " + shortened(outputText(v.Output), mostJobText)
+	if len(r.Output) > 0 {
+		text += "\nOutput:\n  " + shortened(outputText(r.Output), mostJobText)
 	}
-	return tool.Output(text, struct {
-		Replayed
-		Result JSON `json:"result,omitempty"`
-	}{v, r.Result})
+	return text
+}
+
+func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (Replayed, error) {
+	other, err := t.otherScript(ctx, in)
+	if err != nil {
+		return Replayed{}, err
+	}
+	r, err := t.queue.Replay(ctx, in.JobID, other)
+	return Replayed{
+		Steps: r.Steps, Unused: r.Left, Diverged: r.Diverged, Error: jobError(r.Error),
+		Output: append([]JobLogLine{}, logLines(r.Output)...), Result: r.Result,
+	}, err
 }
 
 // otherScript returns the script to run instead of the job's own.
@@ -426,7 +389,7 @@ func (t jobTools) otherScript(ctx context.Context, in jobReplayIn) (job.Script, 
 		}
 		return other, nil
 	case in.ScriptHash != "":
-		ref, source, err := t.load(ctx, in.ScriptHash)
+		ref, source, err := loadScript(ctx, t.scripts, in.ScriptHash)
 		return job.Script{Source: source, Hash: ref.String()}, err
 	default:
 		return job.Script{}, nil
@@ -442,8 +405,8 @@ const (
 	mostJournalText = 32 << 10
 )
 
-// Text returns one line, and the beginning of the error.
-func (v JobView) Text() string {
+// summary returns one line, and the beginning of the error.
+func (v JobView) summary() string {
 	text := v.line()
 	if v.Error != nil {
 		message, _, _ := strings.Cut(v.Error.Message, "\n")
@@ -487,20 +450,22 @@ func (v JobView) about() (about []string) {
 	return about
 }
 
-// Text returns the job with its result or error and its output, in about limit bytes.
-func (d jobData) text(limit int) string {
-	var b strings.Builder
-	b.WriteString(d.line())
-	if d.Error != nil {
-		b.WriteString("\nError: " + shortened(d.Error.text(), limit/2))
+// Text returns the job with its result or error and its output.
+func (v JobView) Text() string { return v.text(mostJobText) }
+
+// text is Text in about limit bytes.
+func (v JobView) text(limit int) string {
+	text := v.line()
+	if v.Error != nil {
+		text += "\nError: " + shortened(v.Error.text(), limit/2)
 	}
-	if len(d.Result) > 0 {
-		b.WriteString("\nResult: " + shortened(script.Pretty(d.Result), limit/2))
+	if len(v.Result) > 0 {
+		text += "\nResult: " + shortened(script.Pretty(v.Result), limit/2)
 	}
-	if len(d.Output) > 0 {
-		b.WriteString("\nOutput:\n  " + shortened(outputText(d.Output), limit/4))
+	if len(v.Output) > 0 {
+		text += "\nOutput:\n  " + shortened(outputText(v.Output), limit/4)
 	}
-	return b.String()
+	return text
 }
 
 func outputText(lines []JobLogLine) string {
@@ -519,52 +484,58 @@ func shortened(text string, limit int) string {
 	return fmt.Sprintf("%s (%d bytes in all)", redact.Cut(text, limit), len(text))
 }
 
-// pollText returns the ended jobs in full, and the ids of the others.
-func pollText(done []jobData, pending []string, timedOut bool) string {
+// Text returns the ended jobs in full, and the ids of the others.
+func (p JobPoll) Text() string {
 	var b strings.Builder
-	if timedOut {
-		fmt.Fprintf(&b, "Poll timed out. %d completed, %d still pending.", len(done), len(pending))
+	if p.TimedOut {
+		fmt.Fprintf(&b, "Poll timed out. %d completed, %d still pending.", len(p.Completed), len(p.Pending))
 	} else {
-		fmt.Fprintf(&b, "Poll complete. %s finished.", count(len(done), "job"))
+		fmt.Fprintf(&b, "Poll complete. %s finished.", count(len(p.Completed), "job"))
 	}
-	limit := max(leastJobText, mostJobText/max(1, len(done)))
-	for i, d := range done {
+	limit := max(leastJobText, mostJobText/max(1, len(p.Completed)))
+	for i, v := range p.Completed {
 		if b.Len() > 2*mostJobText {
-			fmt.Fprintf(&b, "\n… and %d more: job_status shows each.", len(done)-i)
+			fmt.Fprintf(&b, "\n… and %d more: job_status shows each.", len(p.Completed)-i)
 			break
 		}
-		b.WriteString("\n" + d.text(limit))
+		b.WriteString("\n" + v.text(limit))
 	}
-	if len(pending) > 0 {
-		b.WriteString("\nPending: " + shortened(strings.Join(pending, ", "), mostJobText/4))
+	if len(p.Pending) > 0 {
+		b.WriteString("\nPending: " + shortened(strings.Join(p.Pending, ", "), mostJobText/4))
 	}
 	return b.String()
 }
 
-// journalText returns one line for each step, with the beginning of its outcome.
-func journalText(steps []stepData, from, total int) string {
+// Text returns one line for each step, with the beginning of its outcome.
+func (j Journaled) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (showing %d)", count(total, "step"), len(steps))
-	for i, step := range steps {
+	fmt.Fprintf(&b, "%s (showing %d)", count(j.Total, "step"), len(j.Steps))
+	next := j.from
+	for _, step := range j.Steps {
 		if b.Len() > mostJournalText {
-			fmt.Fprintf(&b, "\n… and %d more: pass from = %d.", total-from-i, from+i)
-			return b.String()
+			break
 		}
 		b.WriteString("\n" + step.text())
+		next++
 	}
-	if left := total - from - len(steps); left > 0 {
-		fmt.Fprintf(&b, "\n… and %d more: pass from = %d.", left, from+len(steps))
+	if left := j.Total - next; left > 0 {
+		fmt.Fprintf(&b, "\n… and %d more: pass from = %d.", left, next)
 	}
 	return b.String()
 }
 
-// text returns the step with the beginning of its outcome.
-func (d stepData) text() string {
-	text := d.Text()
-	if len(d.Outcome) == 0 {
+func (v StepView) text() string {
+	text := fmt.Sprintf("%4d  %s", v.Step, v.Call)
+	switch {
+	case !v.Done:
+		text += "  … not done"
+	case v.Error != "":
+		text += "  ! " + v.Error
+	}
+	if len(v.Outcome) == 0 {
 		return text
 	}
-	raw, err := json.Marshal(d.Outcome)
+	raw, err := json.Marshal(v.Outcome)
 	if err != nil {
 		return text
 	}

@@ -65,18 +65,6 @@ func ChatMenu(menu string) []string {
 	return append(shown, "lua_eval")
 }
 
-// MenuSource is the source of the tools to list.
-type MenuSource interface {
-	tool.Source
-	// Pinned reports whether a tool is listed in every menu.
-	Pinned(ctx context.Context, name string) bool
-	// Namespace returns the namespace of a listed tool; "" for our own and for published
-	// scripts.
-	Namespace(ctx context.Context, name string) string
-	// InputSchema returns the schema of a tool's arguments.
-	InputSchema(ctx context.Context, name string) (json.RawMessage, bool)
-}
-
 // MenuOptions decide which tools are listed.
 type MenuOptions struct {
 	Menu    string // of clients that do not ask for another; "" is MenuCode
@@ -87,7 +75,7 @@ type MenuOptions struct {
 // Menu is the list of tools that a client sees. Tools that are not listed can still be
 // called.
 type Menu struct {
-	source MenuSource
+	source catalog.Exposed
 
 	mu      sync.Mutex
 	options MenuOptions
@@ -98,7 +86,7 @@ type Menu struct {
 type menuList struct{ from, shown []tool.Info }
 
 // NewMenu makes the menus of a source.
-func NewMenu(source MenuSource, o MenuOptions) *Menu {
+func NewMenu(source catalog.Exposed, o MenuOptions) *Menu {
 	m := &Menu{source: source, options: MenuOptions{Own: o.Own}}
 	m.Set(o.Menu, o.Scripts)
 	return m
@@ -234,21 +222,17 @@ type ToolCosts struct {
 }
 
 // CostResources makes the resource with the token costs of tools.
-func CostResources(c Catalog, m *Menu) []Resource {
+func CostResources(c *catalog.Catalog, m *Menu) []Resource {
 	return []Resource{{
 		URI: "lua://tokens", Name: "tokens", Title: "Token costs of tools", MIMEType: "application/json",
 		Description: "Estimated number of tokens that each menu, server and tool takes in a model's context",
 		Read: func(ctx context.Context, _ string) (string, error) {
-			costs, err := m.costs(ctx, c)
-			if err != nil {
-				return "", err
-			}
-			return asJSON(costs)
+			return asJSON(m.costs(ctx, c))
 		},
 	}}
 }
 
-func (m *Menu) costs(ctx context.Context, c Catalog) (TokenCosts, error) {
+func (m *Menu) costs(ctx context.Context, c *catalog.Catalog) (TokenCosts, error) {
 	costs := TokenCosts{Upstreams: []UpstreamCosts{}}
 	m.mu.Lock()
 	costs.Menu = m.options.Menu
@@ -286,7 +270,7 @@ func (m *Menu) menuCosts(ctx context.Context, name string) (MenuCosts, error) {
 	return costs, err
 }
 
-func upstreamCosts(ctx context.Context, c Catalog, namespace string) UpstreamCosts {
+func upstreamCosts(ctx context.Context, c *catalog.Catalog, namespace string) UpstreamCosts {
 	tools, _ := c.In(ctx, namespace)
 	u := UpstreamCosts{Namespace: namespace, Tools: make([]ToolCosts, len(tools))}
 	for i := range tools {

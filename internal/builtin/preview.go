@@ -11,31 +11,20 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/artifact"
 )
-
-// PreviewRunner runs scripts in a fresh state.
-type PreviewRunner interface {
-	Run(ctx context.Context, q script.Request) (script.Outcome, error)
-	// Prepare checks params against describe() and fills in defaults.
-	Prepare(ctx context.Context, q script.Request) (script.Request, error)
-}
-
-// PreviewSessions runs scripts in a copy of a session.
-type PreviewSessions interface {
-	Preview(ctx context.Context, owner, id string, q script.Request) (script.Outcome, error)
-}
 
 // Preview makes the tool that shows what a script would do. tools has the output
 // schemas for mocked answers.
-func Preview(r PreviewRunner, s PreviewSessions, scripts JobScripts, tools tool.Source) []Tool {
+func Preview(r *script.Runner, s *script.Sessions, scripts *artifact.Store, tools tool.Source) []Tool {
 	t := previewTools{r, s, scripts, tools}
 	return []Tool{runs[previewIn, Previewed]("lua_preview", tool.Hints{ReadOnly: true}, t.preview)}
 }
 
 type previewTools struct {
-	runner   PreviewRunner
-	sessions PreviewSessions
-	scripts  JobScripts
+	runner   *script.Runner
+	sessions *script.Sessions
+	scripts  *artifact.Store
 	tools    tool.Source
 }
 
@@ -48,37 +37,16 @@ type previewIn struct {
 	Mocks      Object `json:"mocks,omitempty" jsonschema:"mocked answers by tool or function: {\"github.create_issue\": {\"number\": 7}}"`
 }
 
-// Previewed is the result of lua_preview, without the script's own result.
+// Previewed is the result of lua_preview.
 type Previewed struct {
-	Plan     []PlanView   `json:"plan" jsonschema:"what it would do, in order"`
-	Reads    []PlanView   `json:"reads" jsonschema:"the reads that were made"`
-	Complete bool         `json:"complete" jsonschema:"true when the script ran to its end"`
-	Certain  bool         `json:"certain" jsonschema:"true when the script had looked into no made-up answer before any entry of the plan"`
-	Mocked   bool         `json:"mocked" jsonschema:"true when the script looked into a made-up answer, so that output and result may differ in a real run"`
-	Error    *JobError    `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
-	Output   []JobLogLine `json:"output" jsonschema:"what it printed and logged"`
-}
-
-// PlanView is an entry of a plan, without arguments and mock.
-type PlanView struct {
-	Number    int    `json:"number"`
-	Effect    string `json:"effect" jsonschema:"such as mcp.call or fs.write"`
-	Action    string `json:"action"`
-	Bytes     int    `json:"bytes" jsonschema:"size of its arguments"`
-	Diff      string `json:"diff,omitempty" jsonschema:"of the text file it changes, as a unified diff"`
-	Uncertain bool   `json:"uncertain,omitempty" jsonschema:"true when the script had looked into a made-up answer before"`
-}
-
-// previewData is the result with all fields.
-type previewData struct {
-	Plan     []host.Planned `json:"plan"`
-	Reads    []host.Planned `json:"reads"`
-	Complete bool           `json:"complete"`
-	Certain  bool           `json:"certain"`
-	Mocked   bool           `json:"mocked"`
-	Error    *JobError      `json:"error,omitempty"`
-	Output   []JobLogLine   `json:"output"`
-	Result   JSON           `json:"result,omitempty"`
+	Plan     []host.Planned `json:"plan" jsonschema:"what it would do, in order"`
+	Reads    []host.Planned `json:"reads" jsonschema:"the reads that were made"`
+	Complete bool           `json:"complete" jsonschema:"true when the script ran to its end"`
+	Certain  bool           `json:"certain" jsonschema:"true when the script had looked into no made-up answer before any entry of the plan"`
+	Mocked   bool           `json:"mocked" jsonschema:"true when the script looked into a made-up answer, so that output and result may differ in a real run"`
+	Error    *JobError      `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
+	Output   []JobLogLine   `json:"output" jsonschema:"what it printed and logged"`
+	Result   JSON           `json:"result,omitempty" schema:"-"`
 }
 
 func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn) (tool.Result, error) {
@@ -101,7 +69,7 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 	if err != nil && !errors.As(err, &failed) { // no such session
 		return tool.Result{}, err
 	}
-	data := previewData{
+	data := Previewed{
 		Plan: rehearsal.Plan(), Reads: rehearsal.Reads(), Complete: err == nil, Certain: rehearsal.Certain(), Mocked: rehearsal.Mocked(),
 		Output: append([]JobLogLine{}, logLines(outcome.Output)...), Result: outcome.Result,
 	}
@@ -109,7 +77,7 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 		f := failed.Fault()
 		data.Error = scriptError(f.Code, f.Error(), fault.HintOf(f), JSON(f.Details))
 	}
-	return tool.Output(data.text(), data)
+	return tool.Output(data.Text(), data)
 }
 
 func (t previewTools) run(ctx context.Context, call tool.Call, session string, q script.Request) (script.Outcome, error) {
@@ -141,8 +109,8 @@ func (t previewTools) request(ctx context.Context, in previewIn) (script.Request
 	return q, mocks, nil
 }
 
-// text returns the plan, reads, output and result for people.
-func (d previewData) text() string {
+// Text returns the plan, reads, output and result for people.
+func (d Previewed) Text() string {
 	var out strings.Builder
 	out.WriteString(host.PlanText(d.Plan))
 	for i, p := range d.Reads {

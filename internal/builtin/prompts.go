@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
@@ -147,7 +148,7 @@ var (
 )
 
 // ScriptPrompts makes the prompts about scripts.
-func ScriptPrompts(r ScriptRunner, s ScriptStore, c Catalog) []Prompt {
+func ScriptPrompts(r *script.Runner, s *artifact.Store, c *catalog.Catalog) []Prompt {
 	p := scriptPrompts{r, s, c}
 	return []Prompt{
 		{
@@ -183,9 +184,9 @@ func ScriptPrompts(r ScriptRunner, s ScriptStore, c Catalog) []Prompt {
 }
 
 type scriptPrompts struct {
-	runner  ScriptRunner
-	scripts ScriptStore
-	catalog Catalog
+	runner  *script.Runner
+	scripts *artifact.Store
+	catalog *catalog.Catalog
 }
 
 func (p scriptPrompts) write(ctx context.Context, given map[string]string) (map[string]any, error) {
@@ -194,17 +195,13 @@ func (p scriptPrompts) write(ctx context.Context, given map[string]string) (map[
 
 // read adds the source of the script and its problems.
 func (p scriptPrompts) read(ctx context.Context, given map[string]string) (map[string]any, error) {
-	ref, err := p.scripts.Resolve(ctx, given["hash"])
-	if err != nil {
-		return nil, err
-	}
-	source, err := p.scripts.Read(ctx, ref, script.MaxSource)
+	ref, source, err := loadScript(ctx, p.scripts, given["hash"])
 	if err != nil {
 		return nil, err
 	}
 	return map[string]any{
-		"hash": ref.String(), "source": strings.TrimRight(string(source), "\n"),
-		"problem": p.problem(ctx, string(source), ref), "modules": moduleNames(p.runner),
+		"hash": ref.String(), "source": strings.TrimRight(source, "\n"),
+		"problem": p.problem(ctx, source, ref), "modules": moduleNames(p.runner),
 	}, nil
 }
 
@@ -227,7 +224,7 @@ func (p scriptPrompts) midi(ctx context.Context, given map[string]string) (map[s
 }
 
 // toolLines returns the tools that match a task best, or all if there are few.
-func toolLines(ctx context.Context, c Catalog, task string) []string {
+func toolLines(ctx context.Context, c *catalog.Catalog, task string) []string {
 	const few = 40
 	hits, total := c.Search(ctx, catalog.Query{Limit: few})
 	if total > few {
@@ -244,7 +241,7 @@ func toolLines(ctx context.Context, c Catalog, task string) []string {
 	return lines
 }
 
-func moduleNames(r ScriptRunner) string {
+func moduleNames(r *script.Runner) string {
 	var names []string
 	for _, m := range r.Modules() {
 		if m.Name != "" && m.Name != "mcp" {
@@ -255,7 +252,7 @@ func moduleNames(r ScriptRunner) string {
 }
 
 // ScriptCompletions completes hashes, tags, examples, styles and operations.
-func ScriptCompletions(s ScriptStore) Completions {
+func ScriptCompletions(s *artifact.Store) Completions {
 	hashes := func(ctx context.Context) []string { return hashes(recentScripts(ctx, s, mostCompletions)) }
 	tags := func(ctx context.Context) []string {
 		found, err := s.Tags(ctx, "", mostCompletions)
@@ -293,7 +290,7 @@ func Join(all ...Completions) Completions {
 }
 
 // NamespaceCompletions completes the names of servers and tools.
-func NamespaceCompletions(c Catalog) Completions {
+func NamespaceCompletions(c *catalog.Catalog) Completions {
 	tools := func(ctx context.Context) []string {
 		var names []string
 		for _, namespace := range append([]string{""}, c.Namespaces(ctx)...) {

@@ -15,6 +15,8 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
 // Resource is an MCP resource, or a resource template whose URI ends in one
@@ -131,7 +133,7 @@ func (r *Resources) find(uri string) (Resource, string, error) {
 }
 
 // OverviewResources makes the resources that list tools and servers.
-func OverviewResources(c Catalog, u Upstreams, counts Counts) []Resource {
+func OverviewResources(c *catalog.Catalog, u Upstreams, counts Counts) []Resource {
 	o := overview{c, u, counts}
 	const mime = "application/json"
 	return []Resource{
@@ -147,7 +149,7 @@ func OverviewResources(c Catalog, u Upstreams, counts Counts) []Resource {
 }
 
 type overview struct {
-	catalog   Catalog
+	catalog   *catalog.Catalog
 	upstreams Upstreams
 	counts    Counts
 }
@@ -173,7 +175,7 @@ func (o overview) tools(ctx context.Context, _ string) (string, error) {
 			})
 		}
 	}
-	return asJSON(map[string]any{"tools": entries, "total": len(entries)})
+	return asJSON(map[string]any{"tools": entries, "total": len(entries)}, nil)
 }
 
 func (o overview) toolsIn(ctx context.Context, namespace string) (string, error) {
@@ -185,7 +187,7 @@ func (o overview) toolsIn(ctx context.Context, namespace string) (string, error)
 	for i := range tools {
 		definitions[i] = discovery{catalog: o.catalog}.definitionOf(&tools[i])
 	}
-	return asJSON(map[string]any{"namespace": namespace, "tools": definitions, "total": len(definitions)})
+	return asJSON(map[string]any{"namespace": namespace, "tools": definitions, "total": len(definitions)}, nil)
 }
 
 func (o overview) namespaces(ctx context.Context, _ string) (string, error) {
@@ -193,7 +195,7 @@ func (o overview) namespaces(ctx context.Context, _ string) (string, error) {
 	for _, s := range SeenUpstreams(ctx, o.upstreams) {
 		views = append(views, viewOf(ctx, s, o.counts))
 	}
-	return asJSON(map[string]any{"namespaces": views, "total": len(views)})
+	return asJSON(map[string]any{"namespaces": views, "total": len(views)}, nil)
 }
 
 // namespaceView is a server with the names of its tools.
@@ -218,7 +220,7 @@ func (o overview) namespace(ctx context.Context, name string) (string, error) {
 	for i := range tools {
 		v.Tools[i] = tools[i].Name
 	}
-	return asJSON(v)
+	return asJSON(v, nil)
 }
 
 func (o overview) unknown(ctx context.Context, namespace string) error {
@@ -226,7 +228,11 @@ func (o overview) unknown(ctx context.Context, namespace string) error {
 		WithHint("available: %s", strings.Join(o.catalog.Namespaces(ctx), ", "))
 }
 
-func asJSON(v any) (string, error) {
+// asJSON is the text of a resource that shows v, if err is nil.
+func asJSON(v any, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
 	raw, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return "", fmt.Errorf("encode resource: %w", err)
@@ -246,19 +252,11 @@ func MusicResources(m Music) []Resource {
 	const mime = "application/json"
 	list := func(q hootenanny.Search) func(context.Context, string) (string, error) {
 		return func(ctx context.Context, _ string) (string, error) {
-			found, err := m.Artifacts(ctx, q)
-			if err != nil {
-				return "", err
-			}
-			return asJSON(found)
+			return asJSON(m.Artifacts(ctx, q))
 		}
 	}
 	timeline := func(ctx context.Context, project string) (string, error) {
-		garden, err := m.Garden(ctx, project)
-		if err != nil {
-			return "", err
-		}
-		return asJSON(garden)
+		return asJSON(m.Garden(ctx, project))
 	}
 	return []Resource{
 		{URI: "hoot://artifacts/recent", Name: "recent-artifacts", Title: "Recent artifacts", MIMEType: mime,
@@ -269,11 +267,7 @@ func MusicResources(m Music) []Resource {
 		{URI: "hoot://garden/{project}", Name: "garden-project", Title: "A project", MIMEType: mime, Description: "The transport and the timeline of one project", Read: timeline},
 		{URI: "hoot://artifact/{id}", Name: "artifact", Title: "An artifact", MIMEType: mime, Description: "All metadata of one artifact",
 			Read: func(ctx context.Context, id string) (string, error) {
-				a, err := m.Artifact(ctx, id)
-				if err != nil {
-					return "", err
-				}
-				return asJSON(a)
+				return asJSON(m.Artifact(ctx, id))
 			}},
 	}
 }
@@ -283,12 +277,15 @@ const exampleTemplate = "lua://examples/{name}"
 
 // ScriptResources makes the resources for stored scripts and examples. Each example
 // also has its own URI, so that clients list it.
-func ScriptResources(s ScriptStore) []Resource {
+func ScriptResources(s *artifact.Store) []Resource {
 	all := []Resource{
 		{URI: "lua://scripts/{hash}", Name: "script", Title: "A stored script",
 			Description: "Source of a stored script, by its hash or at least its first 12 digits",
 			TypeOf:      func(ctx context.Context, hash string) string { return storedMIME(ctx, s, hash) },
-			Read:        func(ctx context.Context, hash string) (string, error) { return readScript(ctx, s, hash) }},
+			Read: func(ctx context.Context, hash string) (string, error) {
+				_, source, err := loadScript(ctx, s, hash)
+				return source, err
+			}},
 		{URI: exampleTemplate, Name: "example", Title: "An example script",
 			Description: "Source of an example: " + strings.Join(exampleNames(), ", "),
 			TypeOf:      func(_ context.Context, name string) string { return exampleMIME(name) },
@@ -304,7 +301,7 @@ func ScriptResources(s ScriptStore) []Resource {
 }
 
 // storedMIME returns the MIME type of a stored script; Lua if there is none.
-func storedMIME(ctx context.Context, s ScriptStore, hash string) string {
+func storedMIME(ctx context.Context, s *artifact.Store, hash string) string {
 	ref, err := s.Resolve(ctx, strings.TrimSpace(hash))
 	if err != nil {
 		return scriptMIME[script.Lua]

@@ -24,22 +24,14 @@ const DefaultShown = 32 << 10
 // any size.
 const FullKey = "luanette/full"
 
-// ResultStore stores results that are too large to be shown.
-type ResultStore interface {
-	Put(ctx context.Context, owner, source string, value json.RawMessage) (results.Stored, error)
-	Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error)
-	Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (results.Part, error)
-	List(ctx context.Context, owner string) ([]results.Stored, error)
-}
-
 // Results makes the tool that reads stored results.
-func Results(k ResultStore, shown int) []Tool {
+func Results(k *results.Store, shown int) []Tool {
 	t := resultTools{k, shown}
-	return []Tool{runs[resultReadIn, ResultPart]("result_read", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.read)}
+	return []Tool{Define("result_read", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.read)}
 }
 
 type resultTools struct {
-	keeper ResultStore
+	keeper *results.Store
 	shown  int
 }
 
@@ -50,25 +42,25 @@ type resultReadIn struct {
 	Count   int    `json:"count,omitempty" jsonschema:"how many items or characters" min:"1" max:"100000"`
 }
 
-// ResultPart is the result of result_read, without value, which can be anything and so is not in
-// the schema.
+// ResultPart is the result of result_read.
 type ResultPart struct {
-	Total int `json:"total,omitempty" jsonschema:"total number of items or characters, if a range was requested"`
+	Value JSON `json:"value" schema:"-"`
+	Total int  `json:"total,omitempty" jsonschema:"total number of items or characters, if a range was requested"`
 }
 
-func (t resultTools) read(ctx context.Context, call tool.Call, in resultReadIn) (tool.Result, error) {
+// Text returns the value.
+func (p ResultPart) Text() string { return script.Pretty(p.Value) }
+
+func (t resultTools) read(ctx context.Context, call tool.Call, in resultReadIn) (ResultPart, error) {
 	part, err := t.part(ctx, call, in)
 	if err != nil {
-		return tool.Result{}, err
+		return ResultPart{}, err
 	}
 	if n := len(part.Value); n > t.shown && shownOnly(ctx, call) {
-		return tool.Result{}, fault.New(fault.Limit, "that part of %s has %d bytes, more than the limit of %d", in.Handle, n, t.shown).
+		return ResultPart{}, fault.New(fault.Limit, "that part of %s has %d bytes, more than the limit of %d", in.Handle, n, t.shown).
 			WithHint(`narrow it with pointer, skip and count, or work on it in a script: results.get("%s")`, in.Handle)
 	}
-	return tool.Output(script.Pretty(part.Value), struct {
-		Value JSON `json:"value"`
-		ResultPart
-	}{part.Value, ResultPart{part.Total}})
+	return ResultPart{part.Value, part.Total}, nil
 }
 
 // part returns the requested part of a result.
@@ -92,7 +84,7 @@ var bounded = []string{"lua_eval", "execute_code", "call_tool", "lua_execute", "
 // programs that ask for it, get complete results.
 type LimitedSet struct {
 	*Set
-	Keeper ResultStore
+	Keeper *results.Store
 	Shown  int // bytes
 }
 
@@ -112,7 +104,7 @@ func shownOnly(ctx context.Context, call tool.Call) bool {
 }
 
 // shorten stores a result that is too large and replaces it by its handle.
-func shorten(ctx context.Context, k ResultStore, shown int, call tool.Call, result tool.Result) (tool.Result, error) {
+func shorten(ctx context.Context, k *results.Store, shown int, call tool.Call, result tool.Result) (tool.Result, error) {
 	view, err := result.View()
 	if err != nil {
 		return result, nil //nolint:nilerr // what cannot be read is handed on as it is

@@ -10,15 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/jobs/job"
 )
 
-// JobSchedules stores schedules.
-type JobSchedules interface {
-	Schedules(ctx context.Context) ([]job.Schedule, error)
-	PauseSchedule(ctx context.Context, id string, paused bool) (job.Schedule, error)
-	Unschedule(ctx context.Context, id string) error
-}
-
 // Schedules makes the tools that manage schedules made by lua_execute.
-func Schedules(s JobSchedules) []Tool {
+func Schedules(s *job.Queue) []Tool {
 	t := scheduleTools{s}
 	change := tool.Hints{Idempotent: true, NonDestructive: true, ClosedWorld: true}
 	return []Tool{
@@ -29,7 +22,7 @@ func Schedules(s JobSchedules) []Tool {
 	}
 }
 
-type scheduleTools struct{ schedules JobSchedules }
+type scheduleTools struct{ schedules *job.Queue }
 
 // ScheduleView is a schedule as the tools show it. Times are seconds since 1970.
 type ScheduleView struct {

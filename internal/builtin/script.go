@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,42 +13,11 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
-
-// ScriptRunner runs scripts.
-type ScriptRunner interface {
-	Run(ctx context.Context, q script.Request) (script.Outcome, error)
-	// Prepare checks params against describe() and fills in defaults.
-	Prepare(ctx context.Context, q script.Request) (script.Request, error)
-	// Describe calls a script's describe(); only the source of the request is used, with
-	// its name, hash and language.
-	Describe(ctx context.Context, of script.Request) (script.Description, error)
-	Modules() []host.Module
-}
-
-// ScriptStore stores scripts.
-type ScriptStore interface {
-	Put(ctx context.Context, content io.Reader, d artifact.Details) (a artifact.Artifact, created bool, err error)
-	Get(ctx context.Context, ref cas.Ref) (artifact.Artifact, error)
-	Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error)
-	Resolve(ctx context.Context, text string) (cas.Ref, error)
-	Search(ctx context.Context, q artifact.Query) (artifact.Page, error)
-	Ancestors(ctx context.Context, ref cas.Ref, limit int) ([]artifact.Artifact, error)
-	Children(ctx context.Context, ref cas.Ref, limit int) ([]artifact.Artifact, error)
-	Tags(ctx context.Context, prefix string, limit int) ([]string, error)
-}
-
-// Publisher publishes scripts as tools.
-type Publisher interface {
-	Publish(ctx context.Context, want script.PublishRequest) (script.Version, error)
-	Unpublish(ctx context.Context, name string) (bool, error)
-	History(ctx context.Context, name string) ([]script.Version, error)
-}
 
 // The artifact types of scripts, by language.
 var scriptMIME = map[string]string{"lua": "text/x-lua", "javascript": "text/javascript", "typescript": "text/typescript"}
@@ -64,7 +32,7 @@ func shownTags(tags []string) []string {
 }
 
 // Scripts makes the tools that run, store and publish scripts.
-func Scripts(r ScriptRunner, s ScriptStore, p Publisher, sessions SessionStore) []Tool {
+func Scripts(r *script.Runner, s *artifact.Store, p *script.Published, sessions *script.Sessions) []Tool {
 	t := scriptTools{r, s, p, sessions}
 	return []Tool{
 		toolset.AsScriptRunner(runs[evalIn, Evaluated]("lua_eval", tool.Hints{}, t.eval)),
@@ -80,26 +48,16 @@ func Scripts(r ScriptRunner, s ScriptStore, p Publisher, sessions SessionStore) 
 }
 
 type scriptTools struct {
-	runner    ScriptRunner
-	scripts   ScriptStore
-	publisher Publisher
-	sessions  SessionStore
+	runner    *script.Runner
+	scripts   *artifact.Store
+	publisher *script.Published
+	sessions  *script.Sessions
 }
 
 // runs makes a tool that runs a script. Out describes the part of the structured
 // result that is the same for every script.
 func runs[In, Out any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
 	return toolset.DefineResult[In, Out](texts, name, hints, do)
-}
-
-// load finds a script and its source.
-func (t scriptTools) load(ctx context.Context, hash string) (cas.Ref, string, error) {
-	ref, err := t.scripts.Resolve(ctx, strings.TrimSpace(hash))
-	if err != nil {
-		return cas.Ref{}, "", err
-	}
-	source, err := t.scripts.Read(ctx, ref, script.MaxSource)
-	return ref, string(source), err
 }
 
 type hashIn struct {
@@ -157,7 +115,7 @@ func (t scriptTools) describe(ctx context.Context, _ tool.Call, in describeIn) (
 	if err != nil {
 		return tool.Result{}, err
 	}
-	ref, source, err := t.load(ctx, name)
+	ref, source, err := loadScript(ctx, t.scripts, name)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -361,7 +319,7 @@ func (g GotScript) Text() string { return g.Content }
 
 func (t scriptTools) get(ctx context.Context, _ tool.Call, in hashIn) (GotScript, error) {
 	const family = 20
-	ref, source, err := t.load(ctx, in.ScriptHash)
+	ref, source, err := loadScript(ctx, t.scripts, in.ScriptHash)
 	if err != nil {
 		return GotScript{}, err
 	}
@@ -389,22 +347,12 @@ func hashes(artifacts []artifact.Artifact) []string {
 }
 
 // recentScripts returns the newest stored scripts.
-func recentScripts(ctx context.Context, s ScriptStore, limit int) []artifact.Artifact {
+func recentScripts(ctx context.Context, s *artifact.Store, limit int) []artifact.Artifact {
 	page, err := s.Search(ctx, artifact.Query{Tags: []string{scriptTag}, Limit: limit})
 	if err != nil {
 		return nil // no suggestions
 	}
 	return page.Artifacts
-}
-
-// readScript returns a stored script's source.
-func readScript(ctx context.Context, s ScriptStore, hash string) (string, error) {
-	ref, err := s.Resolve(ctx, strings.TrimSpace(hash))
-	if err != nil {
-		return "", err
-	}
-	source, err := s.Read(ctx, ref, script.MaxSource)
-	return string(source), err
 }
 
 type publishIn struct {
@@ -498,7 +446,7 @@ func (t scriptTools) history(ctx context.Context, _ tool.Call, in toolNameIn) (P
 
 // NewSourceWriter stores the scripts of a folder as script_store does, each with a tag that
 // names its file.
-func NewSourceWriter(r ScriptRunner, s ScriptStore) script.SourceWriter {
+func NewSourceWriter(r *script.Runner, s *artifact.Store) script.SourceWriter {
 	return sourceWriter{scriptTools{runner: r, scripts: s}}
 }
 

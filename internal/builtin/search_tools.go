@@ -19,27 +19,8 @@ import (
 	"github.com/luanette/luanette/internal/tools/search"
 )
 
-// Catalog is the source of all tools.
-type Catalog interface {
-	Search(ctx context.Context, q catalog.Query) (hits []catalog.Hit, total int)
-	SearchAll(ctx context.Context, q catalog.Query) catalog.Found
-	// Resolve finds a tool by any form of its name.
-	Resolve(ctx context.Context, name string) (tool.Info, error)
-	Call(ctx context.Context, call tool.Call) (tool.Result, error)
-	Namespaces(ctx context.Context) []string
-	In(ctx context.Context, namespace string) (tools []tool.Info, ok bool)
-	// Shows reports whether a tool is shown to the caller. Calls of hidden tools are
-	// refused with the reason.
-	Shows(ctx context.Context, ref tool.Ref) bool
-}
-
-// Shapes knows the observed shapes of results whose tools have no output schema.
-type Shapes interface {
-	Learned(ref tool.Ref) (results.Learned, bool)
-}
-
 // Discovery makes the tools that find and call other tools.
-func Discovery(c Catalog, s Shapes) []Tool {
+func Discovery(c *catalog.Catalog, s *results.Store) []Tool {
 	d := discovery{c, s}
 	return []Tool{
 		Define("search_tools", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.search),
@@ -49,8 +30,8 @@ func Discovery(c Catalog, s Shapes) []Tool {
 }
 
 type discovery struct {
-	catalog Catalog
-	shapes  Shapes
+	catalog *catalog.Catalog
+	shapes  *results.Store
 }
 
 type searchIn struct {

@@ -10,20 +10,9 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// SessionStore manages sessions.
-type SessionStore interface {
-	Create(ctx context.Context, want script.SessionSpec) (script.Session, error)
-	Eval(ctx context.Context, owner, id string, q script.Request) (script.Turn, error)
-	List(ctx context.Context, owner string) ([]script.Session, error)
-	Reset(ctx context.Context, owner, id string) (script.Session, error)
-	Fork(ctx context.Context, owner, id, name string) (script.Session, error)
-	Close(ctx context.Context, owner, id string) error
-	Script(ctx context.Context, owner, id, name string) (script.ExtractedScript, error)
-}
-
 // Sessions makes the tools that manage sessions. lua_eval, one of Scripts, runs code
 // in them.
-func Sessions(s SessionStore) []Tool {
+func Sessions(s *script.Sessions) []Tool {
 	t := sessionTools{s}
 	return []Tool{
 		Define("session_create", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.create),
@@ -35,7 +24,7 @@ func Sessions(s SessionStore) []Tool {
 	}
 }
 
-type sessionTools struct{ sessions SessionStore }
+type sessionTools struct{ sessions *script.Sessions }
 
 // ownerOf returns the user that a call's sessions belong to.
 func ownerOf(call tool.Call) string {

@@ -11,10 +11,7 @@ import (
 )
 
 // evaluated is the result of lua_eval.
-type evaluated struct {
-	Result json.RawMessage
-	builtin.Evaluated
-}
+type evaluated = builtin.Evaluated
 
 // begin makes a session.
 func (h toolFixture) begin(t *testing.T) string {

@@ -27,11 +27,7 @@ func TraceResources(s TraceStore) []Resource {
 	return []Resource{{URI: "lua://traces/{id}", Name: "trace", Title: "A trace", MIMEType: "application/json",
 		Description: "The spans of a recent request or job",
 		Read: func(ctx context.Context, id string) (string, error) {
-			raw, err := t.read(ctx, id)
-			if err != nil {
-				return "", err
-			}
-			return asJSON(raw)
+			return asJSON(t.read(ctx, id))
 		}}}
 }
 

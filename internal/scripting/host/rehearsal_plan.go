@@ -17,18 +17,18 @@ import (
 // Planned is one effect in a plan: a change that the script would make, or a read that
 // it made.
 type Planned struct {
-	Number    int             `json:"number"`              // 1, 2, 3 … among changes or among reads
-	Effect    string          `json:"effect"`              // "mcp.call", "fs.write"
-	Action    string          `json:"action"`              // "call github.create_issue", "write notes.txt"
-	Arguments json.RawMessage `json:"arguments,omitempty"` // as a list, or the tool's own
-	Bytes     int             `json:"bytes"`               // size of the arguments
-	Mock      json.RawMessage `json:"mock,omitempty"`      // the answer the script got instead
-	Diff      string          `json:"diff,omitempty"`      // of the file it changes, as a unified diff; "" if that is not text
+	Number    int             `json:"number"` // 1, 2, 3 … among changes or among reads
+	Effect    string          `json:"effect" jsonschema:"such as mcp.call or fs.write"`
+	Action    string          `json:"action"`                         // "call github.create_issue", "write notes.txt"
+	Arguments json.RawMessage `json:"arguments,omitempty" schema:"-"` // as a list, or the tool's own
+	Bytes     int             `json:"bytes" jsonschema:"size of its arguments"`
+	Mock      json.RawMessage `json:"mock,omitempty" schema:"-"` // the answer the script got instead
+	Diff      string          `json:"diff,omitempty" jsonschema:"of the text file it changes, as a unified diff"`
 	// Unread says why there is no Diff, although a tool changes a file.
-	Unread string `json:"unread,omitempty"`
+	Unread string `json:"unread,omitempty" schema:"-"`
 	// Uncertain is set if the script looked into a mock before: with the real answer it
 	// may do something else here.
-	Uncertain bool `json:"uncertain,omitempty"`
+	Uncertain bool `json:"uncertain,omitempty" jsonschema:"true when the script had looked into a made-up answer before"`
 
 	Digest string `json:"-"` // of the effect; several, separated by spaces, of an entry that stands for several effects
 

@@ -33,22 +33,17 @@ type Texter interface {
 
 // Define makes a tool of a function. Its schemas are derived from In and Out, which are
 // structs with json tags: the jsonschema tag of a field is its description, enum, min
-// and max tags limit it, and omitempty or omitzero makes it optional. Title and
-// description are in <name>.md of texts. A type that has no schema panics, at start.
+// and max tags limit it, omitempty or omitzero makes it optional, and schema:"-" leaves it
+// out of the schema. Title and description are in <name>.md of texts. A type that has no
+// schema panics, at start.
 func Define[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (Out, error)) Tool {
-	info := describe(texts, name, hints)
-	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
-	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		in, err := decode[In](info, call.Args)
+	return DefineResult[In, Out](texts, name, hints, func(ctx context.Context, call tool.Call, in In) (tool.Result, error) {
+		out, err := do(ctx, call, in)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		out, err := do(ctx, call, in)
-		if err != nil {
-			return tool.Failure(err), nil
-		}
 		return tool.Output(textOf(out), out)
-	}}
+	})
 }
 
 // Relay makes a tool whose result is that of another tool. It has no output schema,

@@ -201,11 +201,11 @@ type field struct {
 	optional bool
 }
 
-// fieldsOf are the fields of a struct that appear in JSON.
+// fieldsOf are the fields of a struct that its schema names.
 func fieldsOf(t reflect.Type) (fields []field) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, how, more := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous || !f.IsExported() || name == "-" && !more {
+		if f.Anonymous || !f.IsExported() || name == "-" && !more || f.Tag.Get("schema") == "-" {
 			continue
 		}
 		if name == "" {

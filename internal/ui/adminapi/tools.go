@@ -16,8 +16,11 @@ import (
 // Tools lists the tools of every server, and changes which of them exist, what they are
 // called and which of them clients see.
 type Tools struct {
-	Catalog builtin.Catalog
-	Set     *upstreamset.Set
+	Catalog interface {
+		Namespaces(ctx context.Context) []string
+		In(ctx context.Context, namespace string) (tools []tool.Info, ok bool)
+	}
+	Set *upstreamset.Set
 	// Configure changes the settings of the tools of a server of the configuration.
 	Configure func(ctx context.Context, server string, s upstreamset.ToolSettings) error
 }
