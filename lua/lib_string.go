@@ -1,6 +1,10 @@
 package lua
 
-import "math"
+import (
+	"math"
+	"strings"
+	"unsafe"
+)
 
 // maxStringSize bounds the strings that string.rep makes, as in the reference.
 const maxStringSize = math.MaxInt32
@@ -274,4 +278,129 @@ func stringDump(c *Call) error {
 		return err
 	}
 	return c.Return(v)
+}
+
+// StringLib is the library "string", which is also what methods of strings
+// are looked up in. Its metatable makes arithmetic convert strings.
+var StringLib = NewLibrary("string", []Reg{
+	{"byte", stringByte},
+	{"char", stringChar},
+	{"dump", stringDump},
+	{"find", stringFind},
+	{"format", stringFormat},
+	{"gmatch", stringGmatch},
+	{"gsub", stringGsub},
+	{"len", stringLen},
+	{"lower", stringLower},
+	{"match", stringMatch},
+	{"rep", stringRep},
+	{"reverse", stringReverse},
+	{"sub", stringSub},
+	{"upper", stringUpper},
+	{"pack", stringPack},
+	{"packsize", stringPacksize},
+	{"unpack", stringUnpack},
+}, nil, setupStrings)
+
+// setupStrings gives the strings of a state their metatable.
+func setupStrings(s *State, lib *Table) error {
+	meta := stringMetamethods.template.borrow()
+	if err := meta.setStr(s, eventNames["__index"], lib.Value()); err != nil {
+		return err
+	}
+	s.SetStringMetatable(meta)
+	return nil
+}
+
+// stringMetamethods are the arithmetic operators of strings.
+var stringMetamethods = NewLibrary("string.meta", []Reg{
+	{"__add", stringArith(OpAdd, "__add")},
+	{"__sub", stringArith(OpSub, "__sub")},
+	{"__mul", stringArith(OpMul, "__mul")},
+	{"__mod", stringArith(OpMod, "__mod")},
+	{"__pow", stringArith(OpPow, "__pow")},
+	{"__div", stringArith(OpDiv, "__div")},
+	{"__idiv", stringArith(OpIDiv, "__idiv")},
+	{"__unm", stringArith(OpUnm, "__unm")},
+}, nil, nil)
+
+// stringArith makes the metamethod for one operator: it converts both
+// operands to numbers, or tries the metamethod of the second.
+func stringArith(op ArithOp, event string) Func {
+	return func(c *Call) error {
+		a, ok1 := toNumber(c.Arg(1))
+		b, ok2 := toNumber(c.Arg(2))
+		if ok1 && ok2 {
+			v, err := c.Arith(op, a, b)
+			if err != nil {
+				return err
+			}
+			return c.Return(v)
+		}
+		method := Nil
+		if !c.Arg(2).isString() {
+			method = c.Metafield(c.Arg(2), event)
+		}
+		if method.IsNil() {
+			return c.Errorf("attempt to %s a '%s' with a '%s'", strings.TrimPrefix(event, "__"),
+				c.Arg(1).TypeName(), c.Arg(2).TypeName())
+		}
+		v, err := c.call1(method, c.Arg(1), c.Arg(2))
+		if err != nil {
+			return err
+		}
+		return c.Return(v)
+	}
+}
+
+// textBuffer builds a string whose length the script chooses: what it grows by
+// is charged before it grows.
+type textBuffer struct {
+	c *Call
+	b []byte
+}
+
+// add appends s.
+func (t *textBuffer) add(s string) error {
+	if len(t.b)+len(s) > cap(t.b) {
+		if err := t.grow(len(s)); err != nil {
+			return err
+		}
+	}
+	t.b = append(t.b, s...)
+	return nil
+}
+
+// grow makes room for n more bytes.
+func (t *textBuffer) grow(n int) error {
+	size := max(2*cap(t.b), len(t.b)+n, 64)
+	if err := t.c.Alloc(size); err != nil {
+		return err
+	}
+	if err := t.c.Step(size / bytesPerStep); err != nil {
+		return err
+	}
+	b := make([]byte, len(t.b), size)
+	copy(b, t.b)
+	t.b = b
+	return nil
+}
+
+// value ends the building with the string that was built.
+func (t *textBuffer) value() (Value, error) {
+	if waste := cap(t.b) - len(t.b); len(t.b) <= 40 || waste > len(t.b)/4 {
+		return t.c.newString(unsafe.String(unsafe.SliceData(t.b), len(t.b)))
+	}
+	v := newStr(unsafe.String(unsafe.SliceData(t.b), len(t.b))).value()
+	t.b = nil
+	return v, t.c.Alloc(strOverhead)
+}
+
+// finish returns the string that was built.
+func (t *textBuffer) finish() error {
+	v, err := t.value()
+	if err != nil {
+		return err
+	}
+	return t.c.Return(v)
 }

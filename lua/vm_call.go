@@ -1,8 +1,6 @@
 package lua
 
-import (
-	"context"
-)
+import "context"
 
 // maxDepth bounds how deep host functions that call back into Lua may nest.
 const maxDepth = 195
@@ -303,5 +301,76 @@ func (s *State) makeWay(t *Thread) error {
 	if s.account.fuel < 0 {
 		return s.refuel()
 	}
+	return nil
+}
+
+// tailCall replaces the running frame by a call.
+func (s *State) tailCall(t *Thread, at, nargs int) error {
+	f := *t.frame()
+	for chain := 0; !t.stack[at].isFunction(); chain++ {
+		h := s.metamethod(t.stack[at], evCall)
+		if h.p == nil || chain > maxDepth {
+			return s.typeErrorAt("call", t.stack[at], at)
+		}
+		if err := t.reserve(at + nargs + 2); err != nil {
+			return err
+		}
+		copy(t.stack[at+1:at+nargs+2], t.stack[at:at+nargs+1])
+		t.stack[at] = h
+		nargs++
+	}
+	if p := t.stack[at].function().proto; p == nil || p.hosted() {
+		// Host functions run at once, and those a host wrote in Lua keep their
+		// caller on the stack like them: an ordinary call, whose results the
+		// return instruction behind it passes on.
+		_, err := s.call(t, at, nargs, returnTo{want: -1})
+		return err
+	}
+	copy(t.stack[f.ret:], t.stack[at:at+nargs+1])
+	t.frames = t.frames[:len(t.frames)-1]
+	_, err := s.call(t, int(f.ret), nargs, returnTo{want: f.want, flags: f.flags | frameTail, cont: f.cont, a: f.a})
+	return err
+}
+
+// prepareVarargs moves function and parameters above the variable arguments.
+func (s *State) prepareVarargs(t *Thread, p *Proto) error {
+	f := t.frame()
+	nargs, params := int(f.extra), int(p.params)
+	at := int(f.fn)
+	fn := at + nargs + 1
+	if nargs < params {
+		fn = at + params + 1
+	}
+	if err := t.reserve(fn + 1 + int(p.maxStack)); err != nil {
+		return err
+	}
+	f = t.frame()
+	t.stack[fn] = t.stack[at]
+	for i := 1; i <= params; i++ {
+		t.stack[fn+i] = t.stack[at+i]
+		t.stack[at+i] = Nil
+	}
+	f.fn, f.top = int32(fn), int32(fn+1+int(p.maxStack))
+	f.extra = int32(max(0, nargs-params))
+	return nil
+}
+
+// varargs copies variable arguments to R[a] and up; want < 0 copies all.
+func (s *State) varargs(t *Thread, a, want int) error {
+	f := t.frame()
+	n := int(f.extra)
+	fn := int(f.fn)
+	dst := fn + 1 + a
+	if want < 0 {
+		if err := t.reserve(dst + n); err != nil {
+			return err
+		}
+		want = n
+		t.top = dst + n
+		s.account.fuel -= int64(n >> 3) // the next call or jump looks at it
+	}
+	m := copy(t.stack[dst:dst+want], t.stack[fn-n:fn])
+	clear(t.stack[dst+m : dst+want])
+	s.account.fuel -= int64(want >> 4) // a call or jump will look at it
 	return nil
 }

@@ -2,7 +2,16 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // Env is what an engine sees of one run: its modules and the Handler for effects. An
@@ -127,13 +136,13 @@ const seedEffect = "random.seed"
 // other nondeterministic effect, so that a replay draws the same numbers.
 func (e *Env) Seed(ctx context.Context) (uint64, error) {
 	values, err := e.handler.Handle(ctx, e.effect(seedEffect, Nondeterministic, nil), func(context.Context) ([]Value, error) {
-		return []Value{int64(e.services.random())}, nil //nolint:gosec // bits, not a quantity
+		return []Value{int64(e.services.random())}, nil // bits, not a quantity
 	})
 	if err != nil || len(values) != 1 {
 		return 0, err
 	}
 	seed, _ := values[0].(int64)
-	return uint64(seed), nil //nolint:gosec // the same bits back
+	return uint64(seed), nil // the same bits back
 }
 
 func qualified(module, name string) string {
@@ -141,4 +150,259 @@ func qualified(module, name string) string {
 		return name
 	}
 	return module + "." + name
+}
+
+// Parent is the run that called the one about to start: a script that calls another
+// script as a tool. The effects of the nested run pass the parent's Handler.
+type Parent struct {
+	Handler Handler
+	seq     int64 // of the effect that called
+	tool    tool.Ref
+	line    int
+	job     string // the job that the run is part of; "" if it is none
+	runs    atomic.Int64
+}
+
+type parentKey struct{}
+
+func (e *Env) withParent(ctx context.Context, effect Effect) context.Context {
+	ref, _ := effect.Tool()
+	return context.WithValue(ctx, parentKey{}, &Parent{Handler: e.handler, seq: effect.Seq, tool: ref, line: effect.Line, job: e.job})
+}
+
+// Tool returns the tool that the parent's script called, which may be one of ours that
+// calls others.
+func (o *Parent) Tool() tool.Ref { return o.tool }
+
+// Line returns the line of that call; 0 if unknown.
+func (o *Parent) Line() int { return o.line }
+
+// ParentOf returns the run that ctx belongs to, or nil if no script made the call.
+func ParentOf(ctx context.Context) *Parent {
+	parent, _ := ctx.Value(parentKey{}).(*Parent)
+	return parent
+}
+
+// nestedFlag marks the numbers of effects of nested runs. They stay below 2^53, so that
+// every JSON reader can hold them.
+const nestedFlag = 1 << 52
+
+// numbering numbers the effects of a run: 1, 2, 3 … For a nested run, the numbers are
+// derived from the parent's effect, so that they are unique and stay the same when the
+// parent runs again.
+type numbering struct {
+	parent, run int64
+	count       atomic.Int64
+}
+
+func (n *numbering) next() int64 {
+	number := n.count.Add(1)
+	if n.run == 0 {
+		return number
+	}
+	var key [24]byte
+	binary.BigEndian.PutUint64(key[:], uint64(n.parent)) // bits, not a quantity
+	binary.BigEndian.PutUint64(key[8:], uint64(n.run))   // likewise
+	binary.BigEndian.PutUint64(key[16:], uint64(number)) // likewise
+	sum := fnv.New64a()
+	_, _ = sum.Write(key[:])
+	return nestedFlag | int64(sum.Sum64()&(nestedFlag-1)) // 52 bits
+}
+
+// Nested reports whether the step was made by a nested run.
+func (s Step) Nested() bool { return s.Seq&nestedFlag != 0 }
+
+// Effect is one read or change outside the script that the script asks for.
+type Effect struct {
+	Seq  int64  // 1, 2, 3 … in the order the script asked, also for effects that then run in parallel; 0 for observations
+	Name string // "mcp.call", "fs.write"
+	Kind Kind
+	Args []Value
+
+	Line     int                                  // of the script; 0 if unknown
+	TempOnly bool                                 // changes only the run's temp folder, which is removed with the run
+	file     func() (path string, content []byte) // in a rehearsal: the file it changes, as it is now; may be nil
+	check    func(context.Context) error          // returns why it would be refused, without carrying it out; may be nil
+	starts   bool                                 // starts a job, whose own effects are approved one by one
+	overlay  bool                                 // changes only a file or a stored content, which a rehearsal can overlay
+}
+
+// subject names the effect in error messages. Tools are called through functions of the
+// mcp module whose names the script's author never wrote.
+func (e Effect) subject() string {
+	if strings.HasPrefix(e.Name, "mcp.") {
+		return "calling tools (mcp)"
+	}
+	return e.Name
+}
+
+// Handler decides how effects are carried out. It is called by the goroutine that runs
+// the script, or by several at once when the script runs effects in parallel.
+type Handler interface {
+	// Handle answers the effect, by calling live, which carries it out, or in another
+	// way.
+	Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error)
+}
+
+// Live carries out every effect.
+func Live() Handler { return liveHandler{} }
+
+type liveHandler struct{}
+
+func (liveHandler) Handle(ctx context.Context, _ Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	return live(ctx)
+}
+
+// DenyEffects refuses everything but observations and the random seed. It is for
+// inspecting a script, as when describe() is called.
+func DenyEffects(doing string) Handler { return denyHandler{doing} }
+
+type denyHandler struct{ doing string }
+
+func (d denyHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if e.Kind == Observe || e.Name == seedEffect {
+		return live(ctx)
+	}
+	return nil, fault.New(fault.Denied, "%s is not allowed while %s", e.subject(), d.doing).
+		WithHint("move it into main(params): the script's top level and describe() must have no effects")
+}
+
+// LimitEffects refuses effects after limit of them; observations and nondeterministic
+// effects do not count.
+func LimitEffects(inner Handler, limit int64) Handler {
+	return &limitHandler{inner: inner, limit: limit}
+}
+
+type limitHandler struct {
+	inner Handler
+	limit int64
+	used  atomic.Int64
+}
+
+// Rehearsing implements the check of the function Rehearsing.
+func (d *limitHandler) Rehearsing() bool { return Rehearsing(d.inner) }
+
+func (d *limitHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if e.Kind != Observe && e.Kind != Nondeterministic && d.used.Add(1) > d.limit {
+		return nil, fault.New(fault.Limit, "%s: the run's budget of %d calls is used up", e.Name, d.limit).
+			WithHint("do more per call, or split the work over several runs")
+	}
+	return d.inner.Handle(ctx, e, live)
+}
+
+// Flow tracks what a run has read and decides where that data may go. It is safe for
+// concurrent use.
+type Flow interface {
+	// Begin gives ctx a record of what is read from now on, unless it has one: a nested
+	// run shares the record of its parent.
+	Begin(ctx context.Context) context.Context
+	// Detach returns ctx without such a record, for the run of somebody else.
+	Detach(ctx context.Context) context.Context
+	// Recall adds what Remember stored under name, such as "job:…", to the record.
+	Recall(ctx context.Context, name string) error
+	// Remember stores the record under name.
+	Remember(ctx context.Context, name string) error
+	// Check is called before an effect; an error refuses it.
+	Check(ctx context.Context, e Effect) error
+	// Answered is called after an effect was answered, also from a journal.
+	Answered(ctx context.Context, e Effect)
+}
+
+// TrackFlow asks flow about every effect before it is passed to inner.
+func TrackFlow(inner Handler, flow Flow) Handler {
+	if flow == nil {
+		return inner
+	}
+	return flowHandler{inner, flow}
+}
+
+type flowHandler struct {
+	inner Handler
+	flow  Flow
+}
+
+// Rehearsing implements the check of the function Rehearsing.
+func (d flowHandler) Rehearsing() bool { return Rehearsing(d.inner) }
+
+func (d flowHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if err := d.flow.Check(ctx, e); err != nil {
+		return nil, err
+	}
+	defer d.flow.Answered(ctx, e)
+	return d.inner.Handle(ctx, e, live)
+}
+
+// ToolCounter counts the tools a run calls and refuses calls after Limit of them; 0
+// means no limit. It is safe for concurrent use.
+type ToolCounter struct {
+	Limit int64
+	made  atomic.Int64
+
+	mu   sync.Mutex
+	open map[int64]string // calls that have not ended, or that the end of the run cut off, by number
+}
+
+// Open names the tools of calls that had not ended when the run did, in the order of the
+// calls, each once.
+func (c *ToolCounter) Open() (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, number := range slices.Sorted(maps.Keys(c.open)) {
+		if name := c.open[number]; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// begin notes that a call has begun; the returned function, that it has ended.
+func (c *ToolCounter) begin(number int64, name string) (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = map[int64]string{}
+	}
+	c.open[number] = name
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.open, number)
+	}
+}
+
+// Count returns how many calls were allowed.
+func (c *ToolCounter) Count() int64 {
+	if made := c.made.Load(); c.Limit == 0 || made <= c.Limit {
+		return made
+	}
+	return c.Limit
+}
+
+// Wrap counts the tool calls that are passed to inner.
+func (c *ToolCounter) Wrap(inner Handler) Handler { return toolCountHandler{inner, c} }
+
+type toolCountHandler struct {
+	inner Handler
+	count *ToolCounter
+}
+
+// Rehearsing implements the check of the function Rehearsing.
+func (d toolCountHandler) Rehearsing() bool { return Rehearsing(d.inner) }
+
+func (d toolCountHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if e.Name == callEffect {
+		made := d.count.made.Add(1)
+		if d.count.Limit > 0 && made > d.count.Limit {
+			return nil, fault.New(fault.Limit, "%s: the run's limit of %d tool calls is used up", title(e.Name, e.Args), d.count.Limit).
+				WithHint("use tools that do more per call, or split the work over several runs").
+				WithDetails(map[string]int64{"calls_made": d.count.Limit, "limit": d.count.Limit})
+		}
+		end := d.count.begin(made, title(e.Name, e.Args))
+		values, err := d.inner.Handle(ctx, e, live)
+		if ctx.Err() == nil {
+			end()
+		}
+		return values, err
+	}
+	return d.inner.Handle(ctx, e, live)
 }

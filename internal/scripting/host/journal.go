@@ -2,11 +2,13 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // Recorder stores records in order. Record returns when data is stored durably. Calls do
@@ -396,3 +398,72 @@ func (j *Journal) End() []byte {
 }
 
 var _ Handler = (*Journal)(nil)
+
+// CallOf returns the effect of calling a tool.
+func CallOf(ref tool.Ref, arguments json.RawMessage) Effect {
+	return Effect{Name: callEffect, Kind: Write, Args: []Value{ref.Space, ref.Name, arguments}}
+}
+
+// Called reports whether the step is a call of a tool.
+func (s Step) Called() bool { return s.Name == callEffect }
+
+// Changed reports whether the step changed something, or may have. The changes of nested
+// runs are steps of their own.
+func (s Step) Changed() bool {
+	return (s.Kind == Write || s.Kind == Idempotent) && s.Err == nil
+}
+
+// Calls returns the tool that the step called, with the arguments and the result; each is
+// nil if it is not known. ok is false if the step is no call.
+func (s Step) Calls() (ref tool.Ref, arguments, result json.RawMessage, ok bool) {
+	if !s.Called() {
+		return ref, nil, nil, false
+	}
+	args := Args{Values: s.Args}
+	ref, arguments, relayed := RelayedCall(args)
+	if !relayed {
+		ref = CalledTool(args)
+		switch given := args.At(3).(type) {
+		case json.RawMessage:
+			arguments = given
+		case nil:
+			arguments = json.RawMessage("{}")
+		}
+	}
+	if len(s.Values) > 0 {
+		result, _ = s.Values[0].(json.RawMessage)
+	}
+	return ref, arguments, result, true
+}
+
+// sleepEffect only waits.
+const sleepEffect = "clock.sleep"
+
+// longSleep is the duration from which the beginning of a sleep is worth a record.
+const longSleep = time.Second
+
+// isLongSleep reports whether a step waits so long that a resumed run should not wait
+// again from the beginning.
+func isLongSleep(s *Step) bool {
+	if s.Name != sleepEffect || len(s.Args) == 0 {
+		return false
+	}
+	switch milliseconds := s.Args[0].(type) {
+	case int64:
+		return milliseconds >= longSleep.Milliseconds()
+	case float64:
+		return milliseconds >= float64(longSleep.Milliseconds())
+	default:
+		return false
+	}
+}
+
+// beganKey is the context key of the time at which an earlier process began the effect.
+type beganKey struct{}
+
+// Began returns when an effect began in the process that stopped during it; the zero time
+// for an effect that begins now.
+func Began(ctx context.Context) time.Time {
+	began, _ := ctx.Value(beganKey{}).(time.Time)
+	return began
+}

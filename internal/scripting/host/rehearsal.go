@@ -1,14 +1,22 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/kv"
 )
 
 // Rehearsal is a Handler that changes nothing: reads are carried out, everything else is
@@ -360,3 +368,178 @@ func (r *Rehearsal) Mocked() bool {
 }
 
 var _ Handler = (*Rehearsal)(nil)
+
+// overlayContents is a store of contents for rehearsals: it holds what would be stored in
+// memory, over the real store.
+type overlayContents struct {
+	Contents
+	limit int64
+
+	mu   sync.Mutex
+	held map[cas.Ref]overlayContent
+}
+
+type overlayContent struct {
+	Content
+	data []byte
+}
+
+func newOverlayContents(c Contents, limit int64) Contents {
+	return &overlayContents{Contents: c, limit: limit, held: map[cas.Ref]overlayContent{}}
+}
+
+// Put computes the hash and holds the content in memory.
+func (c *overlayContents) Put(_ context.Context, r io.Reader, mime string) (Content, error) {
+	data, err := io.ReadAll(io.LimitReader(r, c.limit+1))
+	if err != nil {
+		return Content{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.limit -= int64(len(data)); c.limit < 0 {
+		return Content{}, fault.New(fault.Limit, "the rehearsal stores more than it may hold in memory")
+	}
+	one := overlayContent{Content{Hash: cas.Sum(data), Size: int64(len(data)), MIME: mime}, data}
+	c.held[one.Hash] = one
+	return one.Content, nil
+}
+
+// Find looks in memory first.
+func (c *overlayContents) Find(ctx context.Context, hash string) (Content, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	short := strings.TrimPrefix(strings.TrimPrefix(hash, cas.Scheme), "//")
+	for ref, one := range c.held {
+		if len(short) >= 12 && strings.HasPrefix(ref.String(), short) {
+			return one.Content, nil
+		}
+	}
+	return c.Contents.Find(ctx, hash)
+}
+
+// Open looks in memory first.
+func (c *overlayContents) Open(ctx context.Context, hash cas.Ref) (io.ReadCloser, error) {
+	c.mu.Lock()
+	one, held := c.held[hash]
+	c.mu.Unlock()
+	if held {
+		return io.NopCloser(bytes.NewReader(one.data)), nil
+	}
+	return c.Contents.Open(ctx, hash)
+}
+
+// overlayKV is a KV for rehearsals: it holds what would be stored or deleted in memory,
+// over the real one. Nothing expires.
+type overlayKV struct {
+	KV
+
+	mu   sync.Mutex
+	held map[string]json.RawMessage // nil means deleted
+}
+
+func newOverlayKV(k KV) KV { return &overlayKV{KV: k, held: map[string]json.RawMessage{}} }
+
+// Get looks in memory first.
+func (o *overlayKV) Get(ctx context.Context, key string) (json.RawMessage, error) {
+	o.mu.Lock()
+	value, held := o.held[key]
+	o.mu.Unlock()
+	if held {
+		return value, nil
+	}
+	return o.KV.Get(ctx, key)
+}
+
+func (o *overlayKV) put(key string, value json.RawMessage) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.held[key] = value
+}
+
+// Set checks the value as the store does and holds it in memory.
+func (o *overlayKV) Set(_ context.Context, key string, value json.RawMessage, _ time.Duration) error {
+	if err := kv.Check(key, value); err != nil {
+		return err
+	}
+	o.put(key, value)
+	return nil
+}
+
+// Delete remembers that the value is gone.
+func (o *overlayKV) Delete(ctx context.Context, key string) (bool, error) {
+	value, err := o.Get(ctx, key)
+	if err == nil {
+		o.put(key, nil)
+	}
+	return value != nil, err
+}
+
+// Swap compares with what Get returns.
+func (o *overlayKV) Swap(ctx context.Context, key string, c KVChange) (bool, error) {
+	value, err := o.Get(ctx, key)
+	if err == nil {
+		err = kv.Check(key, c.New)
+	}
+	if err != nil || !kv.Equal(value, c.Old) {
+		return false, err
+	}
+	o.put(key, c.New)
+	return true, nil
+}
+
+// List merges what is held with what is stored.
+func (o *overlayKV) List(ctx context.Context, prefix string) ([]KVEntry, error) {
+	stored, err := o.KV.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := map[string]KVEntry{}
+	for _, e := range stored {
+		all[e.Key] = e
+	}
+	for key, value := range o.held {
+		if delete(all, key); value != nil && strings.HasPrefix(key, prefix) {
+			all[key] = KVEntry{Key: key, Value: value}
+		}
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b KVEntry) int { return strings.Compare(a.Key, b.Key) }), nil
+}
+
+// start plans a job that would be started. The script gets a made-up id, which tells it
+// nothing; it looks into a mock when it asks for the job's result.
+func (r *Rehearsal) start(e Effect, mock json.RawMessage) []Value {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(planned(e), mock)
+	id := fmt.Sprintf("planned-%d", len(r.plan))
+	if r.started == nil {
+		r.started = map[string]json.RawMessage{}
+	}
+	r.started[id] = mock
+	return []Value{id}
+}
+
+// resultOf answers a question for the result of a job that was only planned.
+func (r *Rehearsal) resultOf(e Effect) ([]Value, bool) {
+	id, _ := argument(e, 0).(string)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	mock, ok := r.started[id]
+	if e.Name != resultEffect || !ok {
+		return nil, false
+	}
+	r.looked = true
+	if mock == nil {
+		return []Value{nil, "complete"}, true
+	}
+	return []Value{mock, "complete"}, true
+}
+
+// The effects that start a job, and ask for its result.
+const (
+	startCallEffect = "tools.mcp_call"
+	startEffect     = "__background"
+	resultEffect    = "tools.mcp_result"
+)

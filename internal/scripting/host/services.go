@@ -2,16 +2,22 @@ package host
 
 import (
 	"context"
+	"encoding/json"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/cas"
 )
 
 // Services is what effects use: the parts of the server and the machine that a run has
@@ -157,4 +163,156 @@ func (w *Services) rehearse() *Services {
 		rehearsed.Clock = w.Clock.ForRehearsal()
 	}
 	return &rehearsed
+}
+
+// Contents is the content store for scripts. It finds what the principal
+// of the context may read.
+type Contents interface {
+	// Put stores all of r, which has that MIME type.
+	Put(ctx context.Context, r io.Reader, mime string) (Content, error)
+	// Find returns the content that a hash or a unique prefix of one names.
+	Find(ctx context.Context, hash string) (Content, error)
+	// Artifact returns the content of an artifact, named by its id or hash.
+	Artifact(ctx context.Context, id string) (Content, error)
+	// Open opens a content for reading.
+	Open(ctx context.Context, hash cas.Ref) (io.ReadCloser, error)
+	// Folder is the folder with the contents as files; "" if they are not files.
+	Folder() string
+}
+
+// Content is data stored under its hash.
+type Content = cas.File
+
+// Store returns the run's content store, or an error if there is none.
+func (w *Services) Store() (Contents, error) {
+	if w.Contents == nil {
+		return nil, fault.New(fault.Unavailable, "this run has no content store").
+			WithHint("run the script on a server, which has one in its data folder")
+	}
+	return w.Contents, nil
+}
+
+// Open opens a file for reading, named by a path that the run may read or by the hash of
+// a content. The caller closes it.
+func (w *Services) Open(ctx context.Context, name string) (File, error) {
+	if _, err := cas.ParsePrefix(name); err != nil || strings.ContainsAny(strings.TrimPrefix(name, cas.Scheme+"//"), "./\\") {
+		return w.Files.Open(name)
+	}
+	contents, err := w.Store()
+	if err != nil {
+		return nil, err
+	}
+	c, err := contents.Find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if c.Path == "" {
+		return nil, fault.New(fault.Unavailable, "contents are not stored as files here").WithHint("write it to temp.path with cas.read first")
+	}
+	return w.Files.Open(c.Path)
+}
+
+// Commands runs programs for scripts. The implementation decides which programs, where
+// and with what environment.
+type Commands interface {
+	// Run runs a program to its end. A program that ran and failed is a result with its
+	// status, not an error.
+	Run(ctx context.Context, name string, args []string) (CommandResult, error)
+}
+
+// CommandResult is the result of a program.
+type CommandResult struct {
+	Status int // its exit status
+	Stdout string
+	Stderr string
+}
+
+// KV holds the values that a script stores between its runs. Each script of each
+// principal has its own.
+type KV interface {
+	// Get returns the value of a key; nil if there is none.
+	Get(ctx context.Context, key string) (json.RawMessage, error)
+	// Set stores a value. With a positive lifetime it is removed after that time.
+	Set(ctx context.Context, key string, value json.RawMessage, lifetime time.Duration) error
+	// Delete removes a value. It returns false if there was none.
+	Delete(ctx context.Context, key string) (bool, error)
+	// Swap stores the new value if the present one is old, and reports whether it was;
+	// nil means that there is no value. A change with the same token, if it is not "", is
+	// made once.
+	Swap(ctx context.Context, key string, change KVChange) (bool, error)
+	// List returns the values whose keys begin with prefix, sorted by key.
+	List(ctx context.Context, prefix string) ([]KVEntry, error)
+}
+
+// KVChange is a conditional change of a value.
+type KVChange struct {
+	Old, New json.RawMessage // nil means that there is no value
+	Lifetime time.Duration   // of the new value; 0 means no limit
+	Token    string
+}
+
+// KVEntry is a stored value as scripts see it.
+type KVEntry struct {
+	Key     string          `json:"key"`
+	Value   json.RawMessage `json:"value"`
+	Expires int64           `json:"expires,omitempty"` // milliseconds since 1970; 0 means never
+}
+
+// Jobs starts jobs for scripts, and tells how they ended.
+type Jobs interface {
+	// Start starts a job and returns its id. A second job with the same token, if that is
+	// not "", is not started: the id is that of the first.
+	Start(ctx context.Context, j NewJob) (id string, err error)
+	// Result returns the state of a job of the same principal.
+	Result(ctx context.Context, id string) (JobResult, error)
+}
+
+// NewJob is a job to start.
+type NewJob struct {
+	Name     string          // for people; "" means the name of the script that starts it
+	Source   string          // defines main(params)
+	Language string          // of the source; "" means Lua
+	Params   json.RawMessage // the argument of main
+	Tags     []string
+	Token    string // identifies the effect that starts it; "" if nothing repeats it
+}
+
+// JobResult is the state of a job.
+type JobResult struct {
+	State string          // "pending", "complete", "error" or "timeout"
+	Value json.RawMessage // if it is complete
+	Error string          // if it has failed
+}
+
+// Token identifies the effect that ctx belongs to among all effects of all jobs. It is ""
+// unless the run is a job, or part of one: only jobs repeat an effect, after a crash.
+func (w *Services) Token(ctx context.Context) string {
+	parent := ParentOf(ctx)
+	if parent == nil || parent.job == "" {
+		return ""
+	}
+	return parent.job + "/" + strconv.FormatInt(parent.seq, 10)
+}
+
+// Results are values stored for later runs of the same user, each under a handle such as
+// "$r12".
+type Results interface {
+	// Read returns a value, or the part that a JSON pointer selects.
+	Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error)
+	// Slice returns count items of a list, or characters of a text, after skipping the
+	// first; total is how many there are.
+	Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (part json.RawMessage, total int, err error)
+	// Keep stores a value and returns its handle.
+	Keep(ctx context.Context, owner, source string, value json.RawMessage) (handle string, err error)
+	// List lists the stored values, the newest first.
+	List(ctx context.Context, owner string) ([]StoredResult, error)
+}
+
+// StoredResult describes a stored value.
+type StoredResult struct {
+	Handle  string    `json:"handle"`
+	Source  string    `json:"source"`
+	Shape   string    `json:"shape"`
+	Bytes   int64     `json:"bytes"`
+	Expires time.Time `json:"expires"`
 }

@@ -5,10 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/cas"
 )
 
 // Kind classifies failures of scripts, for programs and for the choice of advice.
@@ -199,4 +206,197 @@ type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string {
 	return fmt.Sprintf("the script ran longer than %s and was stopped", e.after)
+}
+
+// explain converts the error of a run to an Error with advice.
+func (r *Runner) explain(ctx context.Context, q Request, err error) *Error {
+	var already *Error
+	if errors.As(err, &already) {
+		already.Script = q.label()
+		already.language = q.language()
+		already.locate(q)
+		return already
+	}
+	e := &Error{Kind: RuntimeError, Script: q.label(), Message: err.Error(), cause: err, language: q.language()}
+	if engine, err := r.engineFor(q); err == nil {
+		engine.explain(ctx, r, q, e.cause, e)
+	} else {
+		e.explainFault(fault.From(e.cause), false)
+	}
+	e.locate(q)
+	e.suggestField(ctx, r, q)
+	e.Troubleshooting = append(e.Troubleshooting, r.advice(q, e.Kind)...)
+	return e
+}
+
+// advice returns general hints for failures of a kind, for the request's language.
+func (r *Runner) advice(q Request, kind Kind) []string {
+	engine, err := r.engineFor(q)
+	if err != nil {
+		return nil
+	}
+	return engine.advice(kind)
+}
+
+// label names the script in headlines.
+func (q Request) label() string {
+	switch {
+	case q.Hash != (cas.Ref{}):
+		return "script " + cas.Scheme + q.Hash.String()
+	case q.Name == "":
+		return "script"
+	default:
+		return "script " + q.Name
+	}
+}
+
+// explainFault classifies an error of a host function or, if ofTool is set, of a tool.
+func (e *Error) explainFault(f *fault.Error, ofTool bool) {
+	switch {
+	case f.Code == fault.Limit:
+		e.Kind = LimitError
+	case f.Code == fault.Timeout:
+		e.Kind = Timeout
+	case f.Code == fault.Cancelled:
+		e.Kind = Cancelled
+	case ofTool && f.Code != fault.Denied: // a refused call never reached the tool
+		e.Kind = ToolError
+	case strings.HasPrefix(e.Message, "bad argument"):
+		e.Kind = TypeError
+	}
+	if hint := fault.HintOf(f); hint != "" {
+		e.Suggestions = append(e.Suggestions, hint)
+	}
+}
+
+// locate finds the line of the script that the message names, and quotes it.
+func (e *Error) locate(q Request) {
+	if e.Line == 0 {
+		e.Line = lineOf(errors.New(e.Message), q.name())
+	}
+	if e.Line == 0 && len(e.Stack) > 0 {
+		e.Line = e.Stack[0].Line
+	}
+	if line := lineAt(q.Source, e.Line); line != "" {
+		e.SourceLine = shorten(line, 160)
+	}
+}
+
+// lineAt returns a line of a source, "" if there is no such line.
+func lineAt(source string, number int) string {
+	lines := strings.Split(source, "\n")
+	if number < 1 || number > len(lines) {
+		return ""
+	}
+	return strings.TrimRight(lines[number-1], " \t\r")
+}
+
+var atLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^\s:]+):(\d+): `) })
+
+// lineOf returns the line of a message that begins with the script's position.
+func lineOf(err error, script string) int {
+	if m := atLine().FindStringSubmatch(err.Error()); m != nil && m[1] == script {
+		line, _ := strconv.Atoi(m[2])
+		return line
+	}
+	return 0
+}
+
+var (
+	nilField       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`nil value \(field '([^']+)'\)`) })
+	undefinedField = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`cannot read propert(?:y|ies) '([^']+)' of undefined|Cannot read properties of undefined \(reading '([^']+)'\)`)
+	})
+
+	// toolPattern matches tools in scripts: mcp.ns.tool, mcp.ns["tool"] and
+	// mcp.call("ns", "tool").
+	toolPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\bmcp\.(\w+)(?:\.(\w+)|\[\s*["']([^"'\]]+)["']\s*\])|\bmcp\.call\(\s*["']([^"']+)["']\s*,\s*["']([^"']+)["']`)
+	})
+)
+
+// missingFields returns the names that may be the missing field, from the engine's
+// message: Lua names the field, JavaScript names the property read from it.
+func missingFields(message, line string) []string {
+	if m := nilField().FindStringSubmatch(message); m != nil {
+		return m[1:]
+	}
+	m := undefinedField().FindStringSubmatch(message)
+	if m == nil {
+		return nil
+	}
+	before := regexp.MustCompile(`\.(\w+)\s*(?:\.|\[\s*["']?)` + regexp.QuoteMeta(m[1]+m[2]) + `\b`)
+	var names []string
+	for _, found := range before.FindAllStringSubmatch(line, 5) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// suggestField helps when a script read a field that a tool's result does not have. It
+// looks at the tools that the script mentions, and only after a failure.
+func (e *Error) suggestField(ctx context.Context, r *Runner, q Request) {
+	if r.options.Fields == nil {
+		return
+	}
+	names := missingFields(e.Message, lineAt(q.Source, e.Line))
+	if len(names) == 0 {
+		return
+	}
+	for _, ref := range r.toolsIn(ctx, q) {
+		if fields := r.options.Fields(context.WithoutCancel(ctx), ref); len(fields) > 0 {
+			e.compareFields(ref, fields, names)
+		}
+	}
+}
+
+// compareFields suggests fields of a tool's results in place of the missing ones.
+func (e *Error) compareFields(ref tool.Ref, fields, names []string) {
+	for _, name := range names {
+		if near := suggest.Names(name, fields, 3); len(near) > 0 && !slices.Contains(fields, name) {
+			e.Suggestions = append(e.Suggestions, fmt.Sprintf("no field '%s' in results of %s; did you mean '%s'?", name, ref, strings.Join(near, "', '")))
+			return
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(fields, name) {
+			e.Suggestions = append(e.Suggestions, fmt.Sprintf("'%s' is not in every result of %s: check that it is present", name, ref))
+			return
+		}
+	}
+	shown := fields[:min(len(fields), 30)]
+	e.Troubleshooting = append(e.Troubleshooting, fmt.Sprintf("fields in results of %s: %s", ref, strings.Join(shown, ", ")))
+}
+
+// toolsIn returns the tools that a script mentions, in JavaScript also by their plain
+// names.
+func (r *Runner) toolsIn(ctx context.Context, q Request) []tool.Ref {
+	const limit = 20
+	refs := toolsIn(q.Source, limit)
+	if q.language() != JavaScript || r.options.JavaScript == nil {
+		return refs
+	}
+	words, fields := wordsOf(q.Source)
+	for _, path := range r.options.JavaScript.plainNames(ctx, r.options.Tools, words, fields) {
+		space, name, ok := strings.Cut(path, ".")
+		if !ok {
+			space, name = "", path
+		}
+		if ref := (tool.Ref{Space: space, Name: name}); !slices.Contains(refs, ref) && len(refs) < limit {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// toolsIn returns the tools that a source mentions, without duplicates.
+func toolsIn(source string, limit int) []tool.Ref {
+	var refs []tool.Ref
+	for _, m := range toolPattern().FindAllStringSubmatch(source, 10*limit) {
+		ref := tool.Ref{Space: m[1] + m[4], Name: m[2] + m[3] + m[5]}
+		if !slices.Contains(refs, ref) && len(refs) < limit {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
 }

@@ -1,15 +1,23 @@
 package script
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/js"
 	"github.com/luanette/luanette/internal/scripting/memory"
@@ -206,3 +214,311 @@ func (t *jsTurn) stateAfter(ctx context.Context, _ error) ([]byte, bool, []strin
 }
 
 var _ engine = (*JavaScriptEngine)(nil)
+
+// boundFunc is a host function and the module it belongs to.
+type boundFunc struct {
+	module string
+	f      *host.Func
+}
+
+// target is the name by which the JavaScript side calls a function.
+func target(module, name string) string {
+	if module == "" {
+		return name
+	}
+	return module + "." + name
+}
+
+// bind makes a module for the engine. Functions that wait return a promise; the others
+// return their value.
+func (e *JavaScriptEngine) bind(m *host.Module) js.Module {
+	out := js.Module{Name: m.Name, Source: m.JS, Space: m.Name == "mcp"}
+	for i := range m.Funcs {
+		f := &m.Funcs[i]
+		e.bound[target(m.Name, f.Name)] = boundFunc{m.Name, f}
+		out.Funcs = append(out.Funcs, js.Func{Name: f.Name, Target: target(m.Name, f.Name), Sync: !f.Waits, Hidden: f.Hidden})
+	}
+	return out
+}
+
+// jsHost connects one run to its environment. Every call passes the environment's
+// Handler.
+type jsHost struct {
+	engine *JavaScriptEngine
+	env    *host.Env
+	stop   context.CancelCauseFunc // ends the run
+
+	mu      sync.Mutex
+	raised  map[string]error  // recent errors of functions, by message
+	spelled map[string]string // tools by the names that the source uses for them; not changed while the script runs
+	lazy    []*host.Lazy      // answers of a rehearsal that the script has not looked into
+	now     time.Time         // last time returned to Date; used by the script's goroutine only
+}
+
+// find returns the host function of a name, and its arguments.
+func (h *jsHost) find(name string, args json.RawMessage) (boundFunc, []host.Value, error) {
+	values, err := fromJS(args)
+	if err != nil {
+		return boundFunc{}, nil, err
+	}
+	if name == "sleep" {
+		name = "clock.sleep"
+	}
+	if found, ok := h.engine.bound[name]; ok {
+		return found, values, nil
+	}
+	path, isTool := strings.CutPrefix(name, "mcp.")
+	if !isTool {
+		return boundFunc{}, nil, fault.New(fault.ToolNotFound, "no function %s", name)
+	}
+	if exact := h.spelled[path]; exact != "" && strings.Contains(path, ".") { // get_sum may be the tool get-sum
+		path = exact
+	}
+	space, name, inSpace := strings.Cut(path, ".")
+	if !inSpace {
+		space, name = "", path
+	}
+	if len(values) > 1 || len(values) == 1 && !isObject(values[0]) {
+		return boundFunc{}, nil, fault.New(fault.InvalidParams, "%s takes one object of named arguments", path).
+			WithHint("write await %s({ name: value })", tool.Ref{Space: space, Name: name}.ScriptPath())
+	}
+	return h.engine.bound["mcp.call"], append([]host.Value{space, name}, values...), nil
+}
+
+func isObject(v host.Value) bool {
+	raw, ok := v.(json.RawMessage)
+	return v == nil || ok && raw[0] == '{'
+}
+
+// Start begins an asynchronous call. The effect has its number when Start returns.
+func (h *jsHost) Start(name string, args json.RawMessage) func(context.Context) (json.RawMessage, error) {
+	found, values, err := h.find(name, args)
+	if err != nil {
+		return func(context.Context) (json.RawMessage, error) { return nil, h.raise(err, name) }
+	}
+	effect := h.env.Start(found.module, found.f, values)
+	return func(ctx context.Context) (json.RawMessage, error) {
+		values, err := effect(ctx)
+		if err != nil {
+			return nil, h.raise(err, name)
+		}
+		return h.toJS(values)
+	}
+}
+
+// jsLazyKey marks an answer of a rehearsal in the JSON for the prelude.
+const jsLazyKey = "$luanette.lazy"
+
+// toJS encodes the result of a function. A made-up answer gets a number, with which the
+// prelude reports that the script looked into it.
+func (h *jsHost) toJS(values []host.Value) (json.RawMessage, error) {
+	if len(values) != 1 {
+		return toJS(values)
+	}
+	answer, ok := values[0].(*host.Lazy)
+	if !ok {
+		return toJS(values)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lazy = append(h.lazy, answer)
+	return encode(map[string]any{jsLazyKey: len(h.lazy) - 1, "value": answer.JSON}), nil
+}
+
+// looked records that the script looked into a made-up answer.
+func (h *jsHost) looked(args json.RawMessage) {
+	var number []int
+	if json.Unmarshal(args, &number) != nil || len(number) != 1 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i := number[0]; i >= 0 && i < len(h.lazy) {
+		h.lazy[i].Look()
+	}
+}
+
+// CallSync makes a synchronous call.
+func (h *jsHost) CallSync(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
+	if name == "__looked" {
+		h.looked(args)
+		return nil, nil
+	}
+	found, values, err := h.find(name, args)
+	if err == nil {
+		values, err = h.env.Call(ctx, found.module, found.f, values)
+	}
+	if err != nil {
+		return nil, h.raise(err, name)
+	}
+	return h.toJS(values)
+}
+
+// Next returns which of several calls the script gets the result of next. The order
+// depends on the outside, so it passes the Handler like the time does.
+func (h *jsHost) Next(ctx context.Context, first func(context.Context) (int, error)) (int, error) {
+	number, err := nextDone(ctx, h.env, func(ctx context.Context) (int64, error) {
+		id, err := first(ctx)
+		return int64(id), err
+	})
+	return int(number), err
+}
+
+// Now returns the time for Date. If the Handler refuses it, the run ends.
+func (h *jsHost) Now(ctx context.Context) time.Time {
+	found := h.engine.bound["clock.now"]
+	values, err := h.env.Call(ctx, found.module, found.f, nil)
+	if err != nil {
+		h.stop(err)
+	} else if milliseconds, ok := values[0].(int64); ok {
+		h.now = time.UnixMilli(milliseconds)
+	}
+	return h.now
+}
+
+// Seed returns the seed of Math.random.
+func (h *jsHost) Seed(ctx context.Context) uint64 {
+	seed, err := h.env.Seed(ctx)
+	if err != nil {
+		h.stop(err)
+	}
+	return seed
+}
+
+// say records a line of the console. Too many lines end the run, as with print.
+func (h *jsHost) say(ctx context.Context, line js.Line) {
+	stream := "stdout"
+	if line.Level == "warn" || line.Level == "error" {
+		stream = "stderr"
+	}
+	found := h.engine.bound["__print"]
+	if _, err := h.env.Call(ctx, found.module, found.f, []host.Value{stream, strings.ToValidUTF8(line.Text, "�"), line.Level}); err != nil {
+		h.stop(err)
+	}
+}
+
+// raise remembers an error, so that explain knows the cause if the script does not catch
+// it. The error value itself cannot be passed into the script.
+func (h *jsHost) raise(err error, name string) error {
+	const enough = 64
+	var cause error = fault.From(err)
+	if strings.HasPrefix(name, "mcp.") {
+		cause = toolFault{fault.From(err)}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.raised == nil || len(h.raised) >= enough {
+		h.raised = map[string]error{}
+	}
+	h.raised[err.Error()] = cause
+	return err
+}
+
+// causeOf returns the error of the function that ended the run, or nil.
+func (h *jsHost) causeOf(err error) error {
+	var thrown *js.Error
+	if !errors.As(err, &thrown) || thrown.Func == "" {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.raised[thrown.Message]
+}
+
+// bytesKey marks bytes that are not valid text in arguments and results.
+const bytesKey = "$bytes"
+
+// fromJS decodes the arguments of a call: scalars as they are, everything else as JSON.
+func fromJS(args json.RawMessage) ([]host.Value, error) {
+	var raws []json.RawMessage
+	if err := json.Unmarshal(args, &raws); err != nil {
+		return nil, fault.Wrap(fault.InvalidParams, err, "read the arguments")
+	}
+	values := make([]host.Value, len(raws))
+	for i, raw := range raws {
+		var err error
+		if values[i], err = valueFromJS(raw); err != nil {
+			return nil, fault.Wrap(fault.InvalidParams, err, "read argument %d", i+1)
+		}
+	}
+	return values, nil
+}
+
+func valueFromJS(raw json.RawMessage) (host.Value, error) {
+	switch raw[0] {
+	case 'n':
+		return nil, nil
+	case 't', 'f':
+		return raw[0] == 't', nil
+	case '"':
+		var text string
+		err := json.Unmarshal(raw, &text)
+		return text, err
+	case '[':
+		return raw, nil
+	case '{':
+		if !bytes.HasPrefix(raw, []byte(`{"`+bytesKey+`":"`)) {
+			return raw, nil
+		}
+		var packed map[string][]byte
+		if json.Unmarshal(raw, &packed) != nil || len(packed) != 1 { // an ordinary object with that key
+			return raw, nil //nolint:nilerr // see above
+		}
+		return string(packed[bytesKey]), nil
+	}
+	if whole, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return whole, nil
+	}
+	return strconv.ParseFloat(string(raw), 64)
+}
+
+// toJS encodes the result of a function: nothing is undefined, several values are a
+// list.
+func toJS(values []host.Value) (json.RawMessage, error) {
+	switch len(values) {
+	case 0:
+		return nil, nil
+	case 1:
+		if values[0] == nil {
+			return nil, nil
+		}
+		return valueToJS(values[0])
+	}
+	list := []byte{'['}
+	for i, value := range values {
+		raw, err := valueToJS(value)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, raw...)
+	}
+	return append(list, ']'), nil
+}
+
+func valueToJS(value host.Value) (json.RawMessage, error) {
+	switch v := value.(type) {
+	case nil:
+		return json.RawMessage("null"), nil
+	case json.RawMessage:
+		return v, nil
+	case string:
+		if !utf8.ValidString(v) {
+			return encode(map[string][]byte{bytesKey: []byte(v)}), nil
+		}
+		return encode(v), nil
+	case bool, int64:
+		return encode(v), nil
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return json.RawMessage("null"), nil // like JSON.stringify
+		}
+		return encode(v), nil
+	default:
+		return nil, fmt.Errorf("a %T cannot be passed to a script", v)
+	}
+}
+
+var _ js.Host = (*jsHost)(nil)

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/lua"
 )
@@ -233,3 +235,203 @@ func jsonArray(c *lua.Call) error {
 
 // pureOS are the functions of Lua's os library that only compute.
 func pureOS() []lua.Const { return borrowed(lua.OSLib, []string{"date", "difftime", "time"}) }
+
+// sandbox returns the parts of Lua's own libraries that scripts may use: everything that
+// computes. Loading files, running programs, the debug library and the standard streams
+// are never added.
+func sandbox() []*lua.Library {
+	return []*lua.Library{lua.Base, lua.CoroutineLib, tableLibrary(), lua.StringLib, lua.MathLib, lua.UTF8Lib}
+}
+
+// tableLibrary is Lua's table library with is_array.
+func tableLibrary() *lua.Library {
+	names := []string{"concat", "insert", "move", "pack", "remove", "sort", "unpack"}
+	return lua.NewLibrary("table", []lua.Reg{{Name: "is_array", Fn: isArray}}, borrowed(lua.TableLib, names), nil)
+}
+
+// borrowed returns functions of one of Lua's libraries for use in one of ours.
+func borrowed(from *lua.Library, names []string) []lua.Const {
+	var consts []lua.Const
+	for _, name := range names {
+		if f, ok := from.Function(name); ok {
+			consts = append(consts, lua.Const{Name: name, Value: f.Value()})
+		}
+	}
+	return consts
+}
+
+// isArray reports whether its argument is a list: a table with the keys 1 to n and no
+// others.
+func isArray(c *lua.Call) error {
+	t, ok := c.Arg(1).AsTable()
+	if !ok {
+		return c.Return(lua.Bool(false))
+	}
+	if err := fillLazy(c.State(), c.Arg(1)); err != nil {
+		return err
+	}
+	count := 0
+	for range t.All() {
+		count++
+	}
+	if err := c.Step(count); err != nil {
+		return err
+	}
+	return c.Return(lua.Bool(count == t.Len()))
+}
+
+// luaLibraries are Lua's own libraries that scripts have, and io, which is ours.
+var luaLibraries = []string{"coroutine", "io", "math", "string", "table", "utf8"}
+
+// requireLibrary provides require for scripts that expect it: it returns globals that
+// exist already, and never loads anything.
+func requireLibrary(modules []host.Module) *lua.Library {
+	names := slices.Clone(luaLibraries)
+	for i := range modules {
+		if modules[i].Name != "" {
+			names = append(names, modules[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return lua.NewLibrary("", []lua.Reg{{Name: "require", Fn: func(c *lua.Call) error {
+		name, err := c.CheckString(1)
+		if err != nil {
+			return err
+		}
+		if module := c.State().Globals().GetString(name); slices.Contains(names, name) && !module.IsNil() {
+			return c.Return(module)
+		}
+		return c.Errorf("%s", notRequired(name, names))
+	}}}, nil, nil)
+}
+
+// notRequired is the error text for an unknown module.
+func notRequired(name string, names []string) string {
+	meant := ""
+	if near := suggest.Names(name, names, 1); len(near) > 0 {
+		meant = fmt.Sprintf(" Did you mean '%s'?", near[0])
+	}
+	return fmt.Sprintf("module '%s' not found: scripts cannot load files.%s Available as globals: %s", name, meant, strings.Join(names, ", "))
+}
+
+// lazyKey is the key of a state's lazyTables.
+type lazyKey struct{}
+
+// lazyTables are the made-up answers of a rehearsal that the script has not looked into.
+// They are empty tables whose metatable fills them on first use.
+type lazyTables struct {
+	next    lua.Value // Lua's own
+	meta    *lua.Table
+	waiting map[*lua.Table]*host.Lazy
+}
+
+// init makes the metatable.
+func (l *lazyTables) init() {
+	l.meta, l.waiting = lua.NewTable(0, 4), map[*lua.Table]*host.Lazy{}
+	l.on("__index", func(c *lua.Call) error {
+		value, err := c.Index(c.Arg(1), c.Arg(2))
+		if err != nil {
+			return err
+		}
+		return c.Return(value)
+	})
+	l.on("__newindex", func(c *lua.Call) error { return c.SetIndex(c.Arg(1), c.Arg(2), c.Arg(3)) })
+	l.on("__len", func(c *lua.Call) error {
+		n, err := c.Len(c.Arg(1))
+		if err != nil {
+			return err
+		}
+		return c.Return(lua.Int(n))
+	})
+	l.on("__pairs", func(c *lua.Call) error { return c.Return(l.next, c.Arg(1), lua.Nil) })
+}
+
+// on sets a metamethod, which fills its table first.
+func (l *lazyTables) on(event string, use lua.Func) {
+	l.meta.SetString(event, lua.NewFunc("lazy"+event, func(c *lua.Call) error {
+		if err := l.fill(c.State(), c.Arg(1)); err != nil {
+			return err
+		}
+		return use(c)
+	}).Value())
+}
+
+// rawAccess are the functions that bypass metatables. A script that uses one gets its
+// answers as plain tables, which count as looked at.
+var rawAccess = []string{"next", "rawget", "rawset", "rawlen", "getmetatable", "setmetatable", "debug", "_G", "_ENV", "load", "require"}
+
+// mayBeLazy reports whether code uses tables only in ways that lazy tables notice.
+func mayBeLazy(code *lua.Proto) bool {
+	raw := false
+	named := code.Globals(func(name string) { raw = raw || slices.Contains(rawAccess, name) })
+	return named && !raw
+}
+
+// lazyTable returns a made-up answer as a table.
+func lazyTable(s *lua.State, v *host.Lazy) (lua.Value, error) {
+	l, _ := s.Stored(lazyKey{}).(*lazyTables)
+	if l == nil {
+		v.Look()
+		return lua.FromJSON(s, v.JSON)
+	}
+	if l.meta == nil {
+		l.init()
+	}
+	t := lua.NewTable(0, 0)
+	t.SetMetatable(l.meta)
+	l.waiting[t] = v
+	return t.Value(), nil
+}
+
+// fill gives a lazy table its content; other values stay as they are.
+func (l *lazyTables) fill(s *lua.State, v lua.Value) error {
+	t, ok := v.AsTable()
+	if !ok || l.waiting[t] == nil {
+		return nil
+	}
+	answer := l.waiting[t]
+	delete(l.waiting, t)
+	value, err := lua.FromJSON(s, answer.JSON)
+	if err != nil {
+		return err
+	}
+	content, ok := value.AsTable()
+	if !ok {
+		return errors.New("a made-up answer is not a table")
+	}
+	t.SetMetatable(nil)
+	t.MarkArray(content.IsArray())
+	for key, value := range content.All() {
+		if err := t.Set(key, value); err != nil {
+			return err
+		}
+	}
+	answer.Look()
+	return nil
+}
+
+// fillLazy fills the lazy tables in a value that leaves the script.
+func fillLazy(s *lua.State, v lua.Value) error {
+	l, _ := s.Stored(lazyKey{}).(*lazyTables)
+	if l == nil || len(l.waiting) == 0 {
+		return nil
+	}
+	return l.fillAll(s, v, map[*lua.Table]bool{})
+}
+
+func (l *lazyTables) fillAll(s *lua.State, v lua.Value, seen map[*lua.Table]bool) error {
+	t, ok := v.AsTable()
+	if !ok || seen[t] {
+		return nil
+	}
+	seen[t] = true
+	if err := l.fill(s, v); err != nil {
+		return err
+	}
+	for _, value := range t.All() {
+		if err := l.fillAll(s, value, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}

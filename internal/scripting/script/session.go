@@ -1,11 +1,14 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
@@ -13,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -229,4 +233,214 @@ func (s *Sessions) inTurn(ctx context.Context, id string, f func(context.Context
 		defer release()
 		return f(context.WithValue(ctx, inTurnKey{}, &heldTurn{id, parent}))
 	})
+}
+
+// prepare checks the params of a turn that calls main, and fills in defaults. describe()
+// runs in a copy of the session, because it may need its globals.
+func (s *Sessions) prepare(ctx context.Context, owner, id string, q Request) (Request, error) {
+	described := Request{
+		Source: q.Source, Language: q.Language, Limits: describeLimits, entry: &entry{name: "describe", optional: true},
+		Handler: host.NewInspection("the script is being described"),
+	}
+	session, err := s.load(ctx, owner, id, s.live.version(id))
+	if err != nil {
+		return q, err
+	}
+	if described.Language == "" {
+		described.Language = session.Language
+	}
+	engine, err := s.runner.engineFor(described)
+	if err != nil {
+		return q, err
+	}
+	if engine.compile(ctx, described) != nil { // the turn itself reports it
+		return q, nil //nolint:nilerr // see above
+	}
+	if !engine.mayDefine(described, "describe") && engine.mayDefine(described, "main") {
+		return q, nil // the session's describe() belongs to another main
+	}
+	outcome, err := s.Preview(ctx, owner, id, described)
+	if err != nil {
+		return q, describeError(err)
+	}
+	if described.entry.absent {
+		return q, nil
+	}
+	d, err := readDescription(outcome.Result)
+	if err != nil {
+		return q, &Error{Kind: Misdescribed, Script: q.label(), Message: err.Error(), Troubleshooting: s.runner.advice(described, Misdescribed), cause: err, language: described.Language}
+	}
+	return s.runner.checkParams(ctx, q, d)
+}
+
+// A session can be used by its id, which is unguessable, or by its name, which only its
+// owner can use. A session that is used by a name that does not exist yet is created.
+
+// idPrefix begins every id, and no name.
+const idPrefix = "s-"
+
+var sessionName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}$`) })
+
+// isSessionName reports whether a text can be used instead of an id.
+func isSessionName(text string) bool {
+	return !strings.HasPrefix(text, idPrefix) && sessionName().MatchString(text)
+}
+
+// idOf returns the id of a session, given its id or its name.
+func (s *Sessions) idOf(ctx context.Context, owner, ref string) (id string, err error) {
+	if !isSessionName(ref) {
+		return ref, nil // the id of a session, or of none
+	}
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, `SELECT id FROM sessions WHERE owner = $1 AND handle = $2 AND used > $3`, owner, ref, s.oldest()).Scan(&id)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", errNoSession()
+	}
+	return id, err
+}
+
+// idFor is idOf, but creates a session that is named for the first time.
+func (s *Sessions) idFor(ctx context.Context, owner, ref, language string) (string, error) {
+	id, err := s.idOf(ctx, owner, ref)
+	if fault.CodeOf(err) != fault.NotFound {
+		return id, err
+	}
+	made, err := s.Create(ctx, SessionSpec{Owner: owner, Name: ref, Language: language, named: true})
+	if errors.Is(err, errNameTaken) { // meanwhile
+		return s.idOf(ctx, owner, ref)
+	}
+	return made.ID, err
+}
+
+// errNameTaken is returned if another session of the owner has the name.
+var errNameTaken = fault.New(fault.Conflict, "another session has this name")
+
+// The events of sessions. The id of a session gives access to it, so events have only
+// its first characters.
+
+// SessionEvent is published when a session changes.
+type SessionEvent struct {
+	kind     string
+	Session  string `json:"session"`
+	Owner    string `json:"owner,omitempty"`
+	Name     string `json:"name,omitempty"`
+	Language string `json:"language,omitempty"`
+	Turns    int64  `json:"turns"`
+	Failed   bool   `json:"failed,omitempty"` // the turn failed
+}
+
+// EventType is "session.created", "session.forked", "session.used",
+// "session.reset" or "session.closed".
+func (n SessionEvent) EventType() string { return "session." + n.kind }
+
+// EventKey is the beginning of the session's id.
+func (n SessionEvent) EventKey() string { return n.Session }
+
+// shownID is the number of characters of an id in events.
+const shownID = 8
+
+// publish publishes an event of a session.
+func (s *Sessions) publish(ctx context.Context, kind string, about Session, failed bool) {
+	s.options.Events.PublishFor(principal.OwnerOf(ctx), SessionEvent{
+		kind: kind, Session: about.ID[:min(shownID, len(about.ID))], Owner: about.Owner, Name: about.Name,
+		Language: about.Language, Turns: about.Runs, Failed: failed,
+	})
+}
+
+// Nobody runs code in a session of somebody else, whatever is shared: functions that they
+// leave there would run with the rights of the owner in the owner's next turn. They fork it,
+// and go on in their own copy.
+
+// shared returns the id of a session and its owner, if the caller may do something with it.
+// For sessions that are not shared the owner is the caller, for whom they do not exist.
+func (s *Sessions) shared(ctx context.Context, caller, ref string, wanted principal.Level) (id, owner string, err error) {
+	if id, err = s.idOf(ctx, caller, ref); err != nil || s.options.Shares == nil {
+		return id, caller, err
+	}
+	one, err := s.find(ctx, id)
+	owner = one.Owner
+	if errors.Is(err, sql.ErrNoRows) || err == nil && owner == caller {
+		return id, caller, nil
+	}
+	if err != nil {
+		return id, caller, err
+	}
+	level, err := s.options.Shares.Level(ctx, principal.Of(ctx), principal.Session, id)
+	switch {
+	case err != nil || level == principal.Nothing:
+		return id, caller, err
+	case !level.Permits(wanted):
+		name := s.options.NameOf(owner)
+		return id, caller, fault.New(fault.Denied, "the session belongs to %s, who shares it with you to %s", name, level).
+			WithHint("ask %s to share it with you to %s", name, wanted)
+	}
+	return id, owner, nil
+}
+
+// explain says why code does not run in a session that somebody else shares.
+func (s *Sessions) explain(ctx context.Context, id string, err error) error {
+	if s.options.Shares == nil || fault.CodeOf(err) != fault.NotFound {
+		return err
+	}
+	level, problem := s.options.Shares.Level(ctx, principal.Of(ctx), principal.Session, id)
+	if problem != nil || level == principal.Nothing {
+		return err // as it is: callers look at its type
+	}
+	return fault.New(fault.Denied, "the session belongs to somebody else").
+		WithHint("session_fork makes a copy of your own, if its owner shares it with you to use it")
+}
+
+// sharedSessions returns the sessions that others share with the caller.
+func (s *Sessions) sharedSessions(ctx context.Context, caller string) (list []Session, err error) {
+	if s.options.Shares == nil {
+		return nil, nil
+	}
+	who := principal.Of(ctx)
+	ids, err := s.options.Shares.IDs(ctx, who, principal.Session)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		one, err := s.find(ctx, id)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && one.Owner == caller {
+			continue
+		}
+		if err == nil {
+			one.Sharer = s.options.NameOf(one.Owner)
+			one.Shared, err = s.options.Shares.Level(ctx, who, principal.Session, id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// find reads a session without its state, whoever owns it.
+func (s *Sessions) find(ctx context.Context, id string) (one Session, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		one, err = s.scan(tx.QueryRow(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE id = $1 AND used > $2`, id, s.oldest()))
+		return err
+	})
+	return one, err
+}
+
+// SharedSession finds a session, by its id or the caller's name for it, for those who share
+// it.
+func (s *Sessions) SharedSession(ctx context.Context, ref string) (principal.Thing, error) {
+	caller := principal.Of(ctx).ID
+	if caller == principal.LocalID {
+		caller = ""
+	}
+	id, err := s.idOf(ctx, caller, ref)
+	if err != nil {
+		return principal.Thing{}, err
+	}
+	one, err := s.find(ctx, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return principal.Thing{}, errNoSession()
+	}
+	return principal.Thing{ID: id, Owner: principal.Owner{ID: cmp.Or(one.Owner, principal.LocalID), Org: one.Org}, Title: one.Name}, err
 }

@@ -1,9 +1,11 @@
 package script
 
 import (
+	linked "container/list"
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -185,3 +187,200 @@ func errNoSession() error {
 	return fault.New(fault.NotFound, "no such session").
 		WithHint("session_list shows your sessions; session_create creates one. Unused sessions expire")
 }
+
+// readyTurn is a turn of an engine whose states can stay in memory between turns.
+type readyTurn interface {
+	turn
+	// reuse makes the turn run in a state that ready returned before, instead of the
+	// saved one.
+	reuse(state forkable)
+	// ready returns the state after the turn.
+	ready() forkable
+}
+
+// forkable is a state that can be copied.
+type forkable interface {
+	fork() (forkable, error)
+}
+
+// liveState is a session's state after its last turn, so that the next turn need not
+// restore the saved one. It is valid for one version: if the saved version is another,
+// another node has changed the session.
+type liveState struct {
+	id      string
+	version int64 // Session.Turns when it was saved
+	state   forkable
+	size    int64    // of the saved state, to estimate memory
+	sum     [32]byte // of the saved bytes
+}
+
+// liveStates caches the states of recently used sessions, up to a total weight. A state
+// in use is not in it. It is safe for concurrent use.
+type liveStates struct {
+	limit int64
+	count func(int64) // is told how the weight changes
+
+	mu     sync.Mutex
+	weight int64
+	order  *linked.List // of *liveState, most recently used first
+	byID   map[string]*linked.Element
+}
+
+func newLiveStates(limit int64, count func(int64)) *liveStates {
+	return &liveStates{limit: limit, count: count, order: linked.New(), byID: map[string]*linked.Element{}}
+}
+
+// stateWeight is the memory of an empty state: its libraries.
+const stateWeight = 64 << 10
+
+// copied returns a copy of the state, for a turn that must not change it.
+func (l *liveState) copied() (*liveState, error) {
+	state, err := l.state.fork()
+	return &liveState{state: state, sum: l.sum}, err
+}
+
+func (l *liveState) weight() int64 { return stateWeight + 4*l.size }
+
+// version returns the version of the cached state of a session, or -1.
+func (s *liveStates) version(id string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.byID[id]; e != nil {
+		return e.Value.(*liveState).version
+	}
+	return -1
+}
+
+// take removes and returns the state of a session if it has that version; an older one
+// is dropped.
+func (s *liveStates) take(id string, version int64) *liveState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.byID[id]
+	if e == nil {
+		return nil
+	}
+	one := s.drop(e)
+	if one.version != version {
+		return nil
+	}
+	return one
+}
+
+// put caches a state and drops the least recently used ones.
+func (s *liveStates) put(one *liveState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.byID[one.id]; e != nil {
+		s.drop(e)
+	}
+	s.byID[one.id] = s.order.PushFront(one)
+	s.add(one.weight())
+	for s.weight > s.limit && s.order.Len() > 0 {
+		s.drop(s.order.Back())
+	}
+}
+
+// drop removes an entry; mu is held.
+func (s *liveStates) drop(e *linked.Element) *liveState {
+	one := s.order.Remove(e).(*liveState)
+	delete(s.byID, one.id)
+	s.add(-one.weight())
+	return one
+}
+
+// add changes the total weight; mu is held.
+func (s *liveStates) add(weight int64) {
+	s.weight += weight
+	s.count(weight)
+}
+
+// Several nodes may share sessions. The node that runs a turn owns the session's row
+// until the turn ends, or until the node is known to have stopped. So turns never
+// overlap, and a node whose cached state is older than the row loads the saved one.
+
+// pollInterval is how often a node polls whether a session is free.
+const pollInterval = 200 * time.Millisecond
+
+// hold waits until no other node runs a turn of the session.
+func (s *Sessions) hold(ctx context.Context, id string) (release func(), err error) {
+	if s.options.Node == "" {
+		return func() {}, nil
+	}
+	for {
+		held, err := s.tryHold(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if held {
+			return func() { s.release(context.WithoutCancel(ctx), id) }, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// tryHold makes this node the owner of a session, unless another node owns it. A session
+// that does not exist has no owner.
+func (s *Sessions) tryHold(ctx context.Context, id string) (held bool, err error) {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(ctx, `UPDATE sessions SET holder = $2 WHERE id = $1 AND holder = ''`, id, s.options.Node); err != nil {
+			return err
+		}
+		var others int
+		err := tx.QueryRow(ctx, `SELECT count(*) FROM sessions WHERE id = $1 AND holder <> $2`, id, s.options.Node).Scan(&others)
+		held = others == 0
+		return err
+	})
+	return held, err
+}
+
+func (s *Sessions) release(ctx context.Context, id string) {
+	err := s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE id = $1 AND holder = $2`, id, s.options.Node)
+		return err
+	})
+	if err != nil { // the session stays owned until this node stops or uses it again
+		s.runner.options.Log.ErrorContext(ctx, "release session", "error", err)
+	}
+}
+
+// Owners returns the nodes that own sessions.
+func (s *Sessions) Owners(ctx context.Context) (nodes []string, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		nodes, err = db.All(ctx, tx, func(row db.Scanner) (node string, err error) { return node, row.Scan(&node) },
+			`SELECT DISTINCT holder FROM sessions WHERE holder <> ''`)
+		return err
+	})
+	return nodes, err
+}
+
+// TakeOver releases the sessions of nodes that have stopped. Their unfinished turns are
+// lost.
+func (s *Sessions) TakeOver(ctx context.Context, dead []string) error {
+	for _, node := range dead {
+		err := s.db.Write(ctx, func(tx *db.Tx) error {
+			_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE holder = $1`, node)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReleaseSessions releases all sessions in a restored database, whichever node owned
+// them.
+func ReleaseSessions(ctx context.Context, d *db.DB) error {
+	return d.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE holder <> ''`)
+		return err
+	})
+}
+
+// Recheck does nothing: a turn whose session was reassigned fails when it saves.
+func (s *Sessions) Recheck(context.Context) error { return nil }

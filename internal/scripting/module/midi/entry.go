@@ -173,7 +173,7 @@ func (t *entry) fillMeta(e *smf.Event) error {
 	case ok:
 		e.Meta = kind
 	case t.MetaNumber != nil && *t.MetaNumber >= 0 && *t.MetaNumber <= 127:
-		e.Meta = smf.MetaType(*t.MetaNumber) //nolint:gosec // checked
+		e.Meta = smf.MetaType(*t.MetaNumber) // checked
 	default:
 		return fault.New(fault.InvalidParams, "%q is not a meta_type", t.MetaType).
 			WithHint("such as tempo, time_signature, key_signature, track_name, text, lyric, marker, end_of_track; others need a meta_number")
@@ -272,7 +272,7 @@ func (f *form) take(name string, value *whole, most, otherwise int64) uint8 {
 	if (v < 0 || v > most) && f.err == nil {
 		f.err = fault.New(fault.InvalidParams, "%s: %s %d is not 0 to %d", f.of, name, v, most)
 	}
-	return uint8(v) //nolint:gosec // checked, or not used
+	return uint8(v) // checked, or not used
 }
 
 func missing(of, name string) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/cputime"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/scripting/js"
 	"github.com/luanette/luanette/internal/scripting/memory"
 )
 
@@ -30,7 +31,7 @@ type cpuMeter struct {
 	cputime.Meter
 	cpu  CPU
 	org  string
-	ctx  context.Context         //nolint:containedctx // of the run; Tick gets none
+	ctx  context.Context         // of the run; Tick gets none
 	stop context.CancelCauseFunc // ends the run
 	used time.Duration
 	due  time.Duration // of used, not charged yet
@@ -107,4 +108,29 @@ func (s meteredShare) Take(ctx context.Context, n int64, wait bool) error {
 		defer s.meter.Resume()
 	}
 	return s.Share.Take(ctx, n, wait)
+}
+
+// How long a run waits for memory that other runs hold. Its own time does not pass
+// meanwhile.
+const (
+	memoryWait     = 2 * time.Minute
+	longMemoryWait = 10 * time.Minute // of runs without a time limit
+)
+
+// memoryOf opens the run's share of the memory of all runs. Principals take turns when
+// there is none left. A run inside another run counts as part of it.
+func (r *Runner) memoryOf(ctx context.Context, limits Limits) (*memory.Share, context.Context) {
+	wait := memoryWait
+	if limits.Time < 0 {
+		wait = longMemoryWait
+	}
+	return r.options.Memory.Open(ctx, principal.Of(ctx).ID, wait)
+}
+
+// reserve is the run's share for the JavaScript engine; nil if there is none.
+func (l Limits) reserve() js.Reserve {
+	if l.share == nil {
+		return nil
+	}
+	return l.share
 }
