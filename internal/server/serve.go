@@ -53,8 +53,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	web := httpserver.New(requests, srv.handler())
-	inner := web.ConnContext
-	web.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return owner.WithConn(inner(ctx, c), c) }
+	web.ConnContext = owner.WithConn
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(listener) }()
 
