@@ -161,18 +161,29 @@ func (r *report) addTest(p *pack, name string, e *event) {
 		t.output = append(t.output, e.Output)
 	case "pass":
 		r.passed++
-		delete(p.tests, e.Test)
+		p.end(e.Test)
 	case "skip":
 		r.skipped++
 		r.skips[reason(t.output)]++
-		delete(p.tests, e.Test)
+		p.end(e.Test)
 	case "fail":
 		if f := len(r.failed); f == 0 || r.failed[f-1].pack != name || !strings.HasPrefix(r.failed[f-1].test, e.Test+"/") { // its subtest has said it
 			r.failed = append(r.failed, failure{name, e.Test, t.output})
 			r.line("         FAIL  %s %s", strings.TrimPrefix(name, module), e.Test)
 		}
 		p.failed = true
-		delete(p.tests, e.Test)
+		p.end(e.Test)
+	}
+}
+
+// end forgets a test that has ended. The tests that waited for it go on from now: what all
+// their subtests took together says nothing about them.
+func (p *pack) end(name string) {
+	delete(p.tests, name)
+	for i := strings.LastIndexByte(name, '/'); i >= 0; i = strings.LastIndexByte(name[:i], '/') {
+		if parent := p.tests[name[:i]]; parent != nil {
+			parent.since = time.Now()
+		}
 	}
 }
 

@@ -63,4 +63,9 @@ func TestLongest(t *testing.T) {
 	if name, took := p.longest(); name != "TestA/b" || took < time.Minute {
 		t.Errorf("%s for %s", name, took)
 	}
+	p.end("TestA/b")
+	p.end("TestA/paused")
+	if name, took := p.longest(); took > time.Minute {
+		t.Errorf("after its subtests %s hangs for %s", name, took)
+	}
 }
