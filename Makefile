@@ -240,10 +240,6 @@ bench-hub: ## CPU and latency of a call through the hub, compared with a reverse
 bench-load: ## Throughput of one, two and three nodes on one Postgres, and the cost of checks per call
 	go run ./bench/load
 
-.PHONY: bench-scale
-bench-scale: ## Simulates how far nodes on one Postgres scale, from the numbers of bench-load
-	go run ./bench/scale
-
 .PHONY: music-compare
 music-compare: ## Ten pieces with two SoundFonts, rendered here and by FluidSynth; writes the table of docs/rendering.md
 	@$(MAKE) system SYSTEM="fluidsynth timgm6mb-soundfont fluid-soundfont-gm"
@@ -287,8 +283,8 @@ SECONDS ?= 180
 nodes: servers system ## Three nodes on one Postgres under load: killed at random for SECONDS (default 180), frozen, restarted one by one
 	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart' ./test/processes
 
-# Everything of a release that needs no account, by plain `go build` (packaging/release);
-# .goreleaser.yaml does the same on a tag.
+# Everything of a release that needs no account, by plain `go build` (packaging/release). On a
+# tag .github/workflows/release.yml runs it, signs the files and publishes them.
 .PHONY: release-snapshot
 release-snapshot: ## Build a whole release into dist/: make release-snapshot [ONLY=linux/amd64,…]
 	cd packaging && go build -o $(CACHE)/release ./release

@@ -14,17 +14,26 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/bench/proc"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/usage"
 )
 
 func main() {
@@ -154,4 +163,228 @@ func (s source) Tools(context.Context) ([]tool.Info, error) { return s, nil }
 
 func (s source) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Output("done", nil)
+}
+
+// set is questions about tools.
+type set struct {
+	name  string
+	tools []tool.Info
+	asked []question
+}
+
+// question is a query of a user, with the tools that answer it.
+type question struct {
+	texts []string // the question itself, then other wordings of it
+	want  []string // names of tools, each of which is a right answer
+}
+
+// worded reports whether the questions have other wordings.
+func (s *set) worded() bool {
+	return !slices.ContainsFunc(s.asked, func(q question) bool { return len(q.texts) < 3 })
+}
+
+// mean is an average with the half width of its 95 % confidence interval.
+type mean struct{ mean, margin float64 }
+
+func (m mean) String() string { return fmt.Sprintf("%.3f ± %.3f", m.mean, m.margin) }
+
+func meanOf(values []float64) mean {
+	n, sum, squares := float64(len(values)), 0.0, 0.0
+	for _, v := range values {
+		sum += v
+		squares += v * v
+	}
+	if n < 2 {
+		return mean{sum, 0}
+	}
+	variance := (squares - sum*sum/n) / (n - 1)
+	return mean{sum / n, 1.96 * math.Sqrt(max(0, variance)/n)}
+}
+
+// figures are how well a set was answered.
+type figures struct {
+	any5, all5, any10, all10, mrr mean
+	missed                        []string // questions without a right answer among the first five
+}
+
+// measure asks the questions of a set, each in so many wordings.
+func measure(s set, wordings int) figures {
+	c := catalog.New(catalog.Options{Sources: []tool.Source{source(s.tools)}})
+	return measureWith(s.asked, func(q question) []catalog.Hit { return ask(c, q, wordings) })
+}
+
+// measureWith measures the answers of a search.
+func measureWith(asked []question, answer func(question) []catalog.Hit) figures {
+	var f figures
+	var columns [5][]float64
+	for _, q := range asked {
+		hits := names(answer(q))
+		first := slices.IndexFunc(hits, func(name string) bool { return slices.Contains(q.want, name) })
+		reciprocal := 0.0
+		if first >= 0 {
+			reciprocal = 1 / float64(first+1)
+		}
+		any5, all5 := among(hits, q.want, 5)
+		any10, all10 := among(hits, q.want, 10)
+		for i, v := range []float64{any5, all5, any10, all10, reciprocal} {
+			columns[i] = append(columns[i], v)
+		}
+		if any5 == 0 {
+			f.missed = append(f.missed, fmt.Sprintf("  %s: %v at %d; got %v", q.texts[0], q.want, first+1, hits[:min(len(hits), 5)]))
+		}
+	}
+	for i, to := range []*mean{&f.any5, &f.all5, &f.any10, &f.all10, &f.mrr} {
+		*to = meanOf(columns[i])
+	}
+	return f
+}
+
+func ask(c *catalog.Catalog, q question, wordings int) []catalog.Hit {
+	hits, _ := c.Search(context.Background(), catalog.Query{Text: q.texts[0], Others: q.texts[1:min(wordings, len(q.texts))], Limit: 20})
+	return hits
+}
+
+// among reports, as 1 or 0, whether any and whether all right answers are among the first
+// n hits; if there are more than n, n of them count as all.
+func among(hits, want []string, n int) (some, all float64) {
+	found := 0
+	for _, name := range hits[:min(len(hits), n)] {
+		if slices.Contains(want, name) {
+			found++
+		}
+	}
+	if found > 0 {
+		some = 1
+	}
+	if found >= min(len(want), n) {
+		all = 1
+	}
+	return some, all
+}
+
+func names(hits []catalog.Hit) []string {
+	all := make([]string, len(hits))
+	for i, h := range hits {
+		all[i] = h.Ref.String()
+	}
+	return all
+}
+
+// shownHits is how many tools a caller looks at.
+const shownHits = 8
+
+// simulation is callers who use what they find.
+type simulation struct {
+	set     set
+	store   *usage.Store
+	catalog *catalog.Catalog
+}
+
+func simulate(ctx context.Context, s set, database *db.DB) (*simulation, error) {
+	store, err := usage.Open(ctx, database, usage.Options{Timeout: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	c := catalog.New(catalog.Options{
+		Sources: []tool.Source{source(s.tools)}, Usage: store, Steps: append(catalog.DefaultSteps(), store.LearnCalls()),
+	})
+	return &simulation{s, store, c}, nil
+}
+
+// caller is how somebody uses the search.
+type caller struct {
+	first   int  // the wording in which a question is asked first; if no right tool is shown, the next one follows
+	harmful bool // calls the first wrong tool
+}
+
+// use has a caller ask questions, and call the right tool when it is shown.
+func (s *simulation) use(ctx context.Context, asked []question, by caller) error {
+	for _, q := range asked {
+		for _, text := range q.texts[by.first:] {
+			found := s.catalog.SearchAll(ctx, catalog.Query{Text: text, Limit: shownHits})
+			i := slices.IndexFunc(found.Hits, func(h catalog.Hit) bool { return slices.Contains(q.want, h.Ref.String()) != by.harmful })
+			if i < 0 {
+				continue
+			}
+			if _, err := s.catalog.Call(ctx, tool.Call{Ref: found.Hits[i].Ref, Args: exampleArgs(found.Hits[i].Input)}); err != nil {
+				return err
+			}
+			break
+		}
+		s.store.Wait()
+	}
+	return nil
+}
+
+// figures measures the first wordings of some questions for a caller.
+func (s *simulation) figures(ctx context.Context, asked []question) figures {
+	return measureWith(asked, func(q question) []catalog.Hit {
+		hits, _ := s.catalog.Search(ctx, catalog.Query{Text: q.texts[0], Limit: 20})
+		return hits
+	})
+}
+
+// as is the context of a caller.
+func as(id string) context.Context {
+	return principal.With(context.Background(), principal.Principal{ID: id, Scopes: []principal.Scope{principal.MCP}})
+}
+
+// learning prints how the search gets better with use: half of the questions are asked
+// first in other wordings only, then as they are, with other wordings if that fails. After
+// each round all questions are measured as they are.
+func learning(w io.Writer, s set) (err error) {
+	folder, err := os.MkdirTemp("", "bench-search")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	database, err := db.Open(context.Background(), "sqlite:"+filepath.Join(folder, "usage.db"), db.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, database.Close()) }()
+	sim, err := simulate(context.Background(), s, database)
+	if err != nil {
+		return err
+	}
+	defer sim.store.Close()
+	used, others := halves(s.asked)
+	user := as("key:user")
+	for _, round := range []struct {
+		name string
+		by   caller
+		of   []question
+	}{{"before", caller{}, nil}, {"in other wordings", caller{first: 1}, used}, {"as they are", caller{}, used}} {
+		if err := sim.use(user, round.of, round.by); err != nil {
+			return err
+		}
+		print(w, set{tools: s.tools, asked: used}, round.name, sim.figures(user, used))
+		print(w, set{tools: s.tools, asked: others}, "  questions never asked", sim.figures(user, others))
+	}
+	return nil
+}
+
+// halves are every other question.
+func halves(asked []question) (even, odd []question) {
+	for i, q := range asked {
+		if i%2 == 0 {
+			even = append(even, q)
+		} else {
+			odd = append(odd, q)
+		}
+	}
+	return even, odd
+}
+
+// exampleArgs are arguments that a schema of the corpus accepts.
+func exampleArgs(schema json.RawMessage) json.RawMessage {
+	args := json.RawMessage("{}")
+	required, _ := rawjson.Get(schema, "required")
+	names, _ := rawjson.Items(required)
+	for _, raw := range names {
+		if name, ok := rawjson.Text(raw); ok {
+			args = rawjson.SetText(args, name, "x")
+		}
+	}
+	return args
 }

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/client/doctor"
 )
 
@@ -75,4 +80,67 @@ func printFinding(proc *process, f doctor.Finding) {
 	if f.Fix != "" {
 		fmt.Fprintf(proc.Stdout, "%9s%-22s %s\n", "", "  what to do:", plainText(f.Fix))
 	}
+}
+
+// supportCommand is `luanette support`.
+type supportCommand struct {
+	settingFlags
+	serverFlag
+	tokenFlag
+	Output  string        `short:"o" type:"path" placeholder:"FILE" help:"File to write (default luanette-support.zip)."`
+	Profile time.Duration `default:"5s" help:"How long the server's processor time is measured; 0 does not measure it."`
+	Timeout time.Duration `default:"10s" help:"How long each upstream may take to connect, if no server runs."`
+}
+
+// Help is shown by `luanette support --help`.
+func (supportCommand) Help() string {
+	return `Writes one ZIP archive for a bug report: the configuration, versions, the findings of
+luanette doctor and, of a running server, the states of its upstreams, the last events,
+goroutines and profiles. The server must be asked with a key of the scope admin, if it
+has keys. What cannot be collected is listed in problems.txt.
+
+Secrets are removed: values of the configuration and the environment that may be
+secret, and what looks like a key. Look at the archive before you publish it; it has
+the names of your tools, upstreams and folders.`
+}
+
+// Run writes the archive.
+func (c *supportCommand) Run(ctx context.Context, proc *process) error {
+	loaded, err := c.load(proc, nil)
+	if err != nil {
+		return err
+	}
+	address := c.Server
+	if address == "" {
+		address = loaded.Address()
+	}
+	s := client.Support{
+		Config: loaded, Env: proc.Env, Version: version, Address: address, Access: c.access(ctx, proc, &c.settingFlags, address), CPU: c.Profile,
+		Files: map[string]string{"doctor.txt": c.findings(ctx, proc)},
+	}
+	var archive bytes.Buffer
+	problems, err := s.Write(ctx, &archive)
+	if err != nil {
+		return err
+	}
+	name := c.Output
+	if name == "" {
+		name = "luanette-support.zip"
+	}
+	if err := os.WriteFile(name, archive.Bytes(), 0o600); err != nil {
+		return fault.Wrap(fault.InvalidParams, err, "write archive")
+	}
+	for _, problem := range problems {
+		fmt.Fprintf(proc.Stderr, "not included: %s\n", problem)
+	}
+	_, err = fmt.Fprintf(proc.Stdout, "wrote %s; look at it before you publish it\n", name)
+	return errors.Join(err, context.Cause(ctx))
+}
+
+// findings are those of luanette doctor, as text.
+func (c *supportCommand) findings(ctx context.Context, proc *process) string {
+	var text bytes.Buffer
+	quiet := &process{Stdout: &text, Stderr: proc.Stderr, Env: proc.Env, noColor: true}
+	(&doctorCommand{settingFlags: c.settingFlags, Timeout: c.Timeout}).examine(ctx, proc, func(f doctor.Finding) { printFinding(quiet, f) })
+	return text.String()
 }

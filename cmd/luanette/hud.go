@@ -2,12 +2,28 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"os"
+	"os/exec"
 	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/cluster/node"
+	"github.com/luanette/luanette/internal/govern/pin"
+	"github.com/luanette/luanette/internal/mcp/attach"
+	"github.com/luanette/luanette/internal/observe/telemetry"
 	dashboard "github.com/luanette/luanette/internal/ui/terminal"
 )
 
@@ -97,3 +113,249 @@ func (c *hudCommand) shell(ctx context.Context, proc *process, address string) (
 
 // shellWait is how long the REPL waits for the server.
 const shellWait = 30 * time.Second
+
+// openCommand is `luanette open`.
+type openCommand struct {
+	settingFlags
+	tokenFlag
+	serverFlag
+	Print bool `help:"Print the link only."`
+}
+
+// Help is shown by `luanette open --help`.
+func (openCommand) Help() string {
+	return `Opens the web page of the server that runs on the data folder, or of the one that
+--server names, in a browser. On a server without keys the link signs that browser in
+as the owner of the machine, once. With keys it opens the page, which asks for one.`
+}
+
+// Run opens the page.
+func (c *openCommand) Run(ctx context.Context, proc *process) error {
+	address, err := c.where(ctx, proc)
+	if err != nil {
+		return err
+	}
+	link := address + "/"
+	raw, err := client.Request(ctx, address, c.access(ctx, proc, &c.settingFlags, address), http.MethodPost, "/api/v1/owner/link", nil)
+	if err == nil {
+		var made struct{ Path string }
+		if err = json.Unmarshal(raw, &made); err == nil {
+			link = address + made.Path
+		}
+	}
+	if code := fault.CodeOf(err); err != nil && code != fault.NeedsAuth && code != fault.Denied { // with a key it is not by a link
+		return err
+	}
+	fmt.Fprintln(proc.Stdout, link)
+	if c.Print {
+		return nil
+	}
+	return startBrowser(ctx, proc, link)
+}
+
+// where is the address of the server.
+func (c *openCommand) where(ctx context.Context, proc *process) (string, error) {
+	if c.Server != "" {
+		return strings.TrimRight(c.Server, "/"), nil
+	}
+	loaded, err := c.loadQuietly(proc, nil)
+	if err != nil {
+		return "", err
+	}
+	running, err := attach.Find(ctx, placeOf(loaded, proc.Env), true)
+	if err != nil || running.URL == "" {
+		return "", fault.New(fault.Unavailable, "no server runs on the data folder %s", loaded.Data).WithHint("start one with `luanette serve`, or name one with --server URL")
+	}
+	return running.URL, nil
+}
+
+// startBrowser opens a link, if this machine has a browser. The link was printed already.
+func startBrowser(ctx context.Context, proc *process, link string) error {
+	opener := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if opener == nil {
+		opener = []string{"xdg-open"}
+	}
+	path, missing := exec.LookPath(opener[0])
+	if missing != nil {
+		fmt.Fprintln(proc.Stderr, "open this link in a browser on this machine")
+		return nil //nolint:nilerr // the link was printed
+	}
+	return exec.CommandContext(ctx, path, append(opener[1:], link)...).Run()
+}
+
+// nodesCommand is `luanette nodes`.
+type nodesCommand struct {
+	settingFlags
+	JSON bool `help:"Print JSON."`
+}
+
+// Help is shown by `luanette nodes --help`.
+func (nodesCommand) Help() string {
+	return `The command reads the database, which --database names, so it needs no running
+server. Correct a clock that differs from the database's by more than two seconds.`
+}
+
+// Run lists the nodes.
+func (c *nodesCommand) Run(ctx context.Context, proc *process) error {
+	loaded, err := c.load(proc, nil)
+	if err != nil {
+		return err
+	}
+	list, err := client.Nodes(ctx, loaded, proc.Env)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printValue(proc, list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(proc.Stdout, "no server is running on this database")
+		return nil
+	}
+	out := tabwriter.NewWriter(proc.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "NAME\tSTATE\tADDRESS\tVERSION\tSTARTED\tCLOCK\tCALLS/MIN\tJOBS\tSESSIONS\tMEMORY")
+	for _, n := range list {
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%+.1fs\t%s\n", n.Name, n.State, n.Address, n.Version, n.Started.Format(time.RFC3339), n.Skew.Seconds(), loadOf(n))
+	}
+	return out.Flush()
+}
+
+// loadOf returns the load of a node. Nodes of older versions do not report it.
+func loadOf(n node.Info) string {
+	var load struct {
+		Calls    int `json:"calls_per_minute"`
+		Jobs     int `json:"jobs"`
+		Sessions int `json:"sessions"`
+		Memory   int `json:"memory_mb"`
+	}
+	if json.Unmarshal(n.Load, &load) != nil {
+		return "-\t-\t-\t-"
+	}
+	return fmt.Sprintf("%d\t%d\t%d\t%d MB", load.Calls, load.Jobs, load.Sessions, load.Memory)
+}
+
+// traceCommand is `luanette trace`.
+type traceCommand struct {
+	settingFlags
+	serverFlag
+	tokenFlag
+	ID    string `arg:"" optional:"" help:"The trace to show as a tree of its steps; lists the latest traces if omitted."`
+	Limit int    `default:"20" help:"How many to list."`
+	JSON  bool   `help:"Print JSON."`
+}
+
+// Help is shown by `luanette trace --help`.
+func (traceCommand) Help() string {
+	return `A server keeps traces of its latest requests in memory (hud.recent_traces). The
+list names the tools that each request called, also through call_tool, a script or
+/mcp/NAME.
+
+  luanette trace
+  luanette trace 4bf92f3577b34da6a3ce929d0e0e4736`
+}
+
+// Run lists traces, or shows one.
+func (c *traceCommand) Run(ctx context.Context, proc *process) error {
+	path := "/api/v1/traces?limit=" + strconv.Itoa(c.Limit)
+	if c.ID != "" {
+		path = "/api/v1/traces/" + url.PathEscape(c.ID)
+	}
+	address, err := c.serverFlag.address(proc, &c.settingFlags)
+	if err != nil {
+		return err
+	}
+	raw, err := client.Request(ctx, address, c.access(ctx, proc, &c.settingFlags, address), http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(proc.Stdout, raw)
+	}
+	if c.ID != "" {
+		var one telemetry.Trace
+		if err := json.Unmarshal(raw, &one); err != nil {
+			return fault.Wrap(fault.Upstream, err, "read the server's response")
+		}
+		return printTrace(proc.Stdout, &one)
+	}
+	var list struct{ Traces []telemetry.Trace }
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read the server's response")
+	}
+	return listTraces(proc, list.Traces)
+}
+
+func listTraces(proc *process, traces []telemetry.Trace) error {
+	if len(traces) == 0 {
+		_, err := fmt.Fprintln(proc.Stdout, "no traces yet")
+		return err
+	}
+	var rows [][]string
+	for i := range traces {
+		t := &traces[i]
+		rows = append(rows, []string{
+			t.ID, t.Start.Local().Format(time.TimeOnly), rounded(t.Duration), failedWord(t.Failed),
+			pin.Visible(t.Name), pin.Visible(strings.Join(t.Tools, ", ")),
+		})
+	}
+	return table(proc, strings.Fields("TRACE TIME TOOK FAILED REQUEST TOOLS"), rows)
+}
+
+func failedWord(failed bool) string {
+	if failed {
+		return "failed"
+	}
+	return ""
+}
+
+func rounded(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
+
+// printTrace writes the steps of a trace, each below its parent.
+func printTrace(w io.Writer, t *telemetry.Trace) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s at %s, %s\n", pin.Visible(t.Name), t.Start.Local().Format(time.DateTime), rounded(t.Duration))
+	writeSpans(&text, t, spansBelow(t.Spans), "", 1)
+	if more := t.Count - len(t.Spans); more > 0 {
+		fmt.Fprintf(&text, "%d more steps are not stored\n", more)
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// spansBelow returns the steps by the id of their parent. The id is empty if the
+// parent belongs to another program or is not stored any more.
+func spansBelow(all []telemetry.Span) map[string][]*telemetry.Span {
+	kept := map[string]bool{}
+	for i := range all {
+		kept[all[i].ID] = true
+	}
+	below := map[string][]*telemetry.Span{}
+	for i := range all {
+		parent := all[i].Parent
+		if !kept[parent] {
+			parent = ""
+		}
+		below[parent] = append(below[parent], &all[i])
+	}
+	return below
+}
+
+// The depth of the indent and of the recursion is limited, since a response may
+// contain cycles.
+const (
+	deepestIndent = 50
+	deepestSpan   = 1000
+)
+
+func writeSpans(text *strings.Builder, t *telemetry.Trace, below map[string][]*telemetry.Span, parent string, depth int) {
+	for _, s := range below[parent] {
+		fmt.Fprintf(text, "%s%s  +%s  %s", strings.Repeat("  ", min(depth, deepestIndent)), pin.Visible(s.Name), rounded(s.Start.Sub(t.Start)), rounded(s.Duration))
+		if s.Failed {
+			fmt.Fprintf(text, "  failed: %s", pin.Visible(strings.ReplaceAll(s.Error, "\n", " ")))
+		}
+		text.WriteString("\n")
+		if s.ID != "" && depth < deepestSpan {
+			writeSpans(text, t, below, s.ID, depth+1)
+		}
+	}
+}

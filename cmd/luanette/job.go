@@ -1,13 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // jobCommand is `luanette job`. Jobs run in a server, so each subcommand connects to
@@ -249,4 +256,341 @@ type jobStatsCommand struct{ jobFlags }
 // Run counts jobs.
 func (c *jobStatsCommand) Run(ctx context.Context, proc *process) error {
 	return c.callAndPrint(ctx, proc, "job_stats", nil)
+}
+
+type jobListCommand struct {
+	jobFlags
+	Status   string `enum:",pending,running,waiting,complete,failed,cancelled" default:"" placeholder:"STATE" help:"Only those pending, running, waiting, complete, failed or cancelled."`
+	Tag      string `short:"t" help:"Only those with this tag."`
+	Creator  string `help:"Only those of this creator."`
+	Schedule string `placeholder:"ID" complete:"schedule" help:"Only those that this schedule started."`
+	Limit    int    `default:"20" help:"Maximum number of results."`
+}
+
+// Run lists jobs, newest first.
+func (c *jobListCommand) Run(ctx context.Context, proc *process) error {
+	args := map[string]any{"limit": c.Limit}
+	for key, value := range map[string]string{"status": c.Status, "tag": c.Tag, "creator": c.Creator} {
+		if value != "" {
+			args[key] = value
+		}
+	}
+	var view tool.View
+	err := c.withClient(ctx, proc, func(api client.Client) (err error) {
+		if c.Schedule != "" {
+			if args["schedule_id"], err = scheduleID(ctx, proc, api, c.Schedule); err != nil {
+				return err
+			}
+		}
+		view, err = callTool(ctx, proc, api, "job_list", args)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(proc.Stdout, view.Structured)
+	}
+	var list builtin.JobList
+	if err := json.Unmarshal(view.Structured, &list); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read list of jobs")
+	}
+	return printJobs(proc, &list)
+}
+
+func printJobs(proc *process, list *builtin.JobList) error {
+	if len(list.Jobs) == 0 {
+		fmt.Fprintln(proc.Stdout, "no jobs; `luanette job run FILE` runs a script as one")
+		return nil
+	}
+	var ids []string
+	for _, j := range list.Jobs {
+		ids = append(ids, j.JobID)
+	}
+	length := uniqueLength(ids)
+	now := time.Now()
+	var rows [][]string
+	for i := range list.Jobs {
+		j := jobInfo{JobView: list.Jobs[i]}
+		rows = append(rows, []string{
+			j.JobID[:min(length, len(j.JobID))], cmp.Or(j.Name, shortHash(j.ScriptHash)), j.Status,
+			durationText(now.Sub(timeOf(j.CreatedAt))), j.duration(now), j.progress(now), j.problem(),
+		})
+	}
+	if err := table(proc, strings.Fields("JOB NAME STATE AGE DURATION PROGRESS ERROR"), rows); err != nil {
+		return err
+	}
+	if more := list.Total - len(list.Jobs); more > 0 {
+		fmt.Fprintf(proc.Stderr, "%d more; --limit shows them\n", more)
+	}
+	return nil
+}
+
+// uniqueLength returns how much of the ids distinguishes them, at least 8 characters.
+func uniqueLength(ids []string) int {
+	for length := 8; length < uuidLength; length++ {
+		seen := map[string]bool{}
+		for _, id := range ids {
+			seen[id[:min(length, len(id))]] = true
+		}
+		if len(seen) == len(ids) {
+			return length
+		}
+	}
+	return uuidLength
+}
+
+func shortHash(hash string) string { return hash[:min(12, len(hash))] }
+
+// jobInfo is a job as the server shows it.
+type jobInfo struct{ builtin.JobView }
+
+// ended reports whether the job has ended.
+func (j *jobInfo) ended() bool { return job.State(j.Status).Final() }
+
+// duration returns how long the job ran, or has run so far.
+func (j *jobInfo) duration(now time.Time) string {
+	switch {
+	case j.StartedAt == 0:
+		return ""
+	case j.CompletedAt > 0:
+		now = timeOf(j.CompletedAt)
+	}
+	return durationText(now.Sub(timeOf(j.StartedAt)))
+}
+
+// progress returns how far the job is, or what it waits for.
+func (j *jobInfo) progress(now time.Time) string {
+	switch {
+	case j.Status == string(job.Waiting):
+		return "needs approval"
+	case j.Status == string(job.Pending) && j.DueAt > 0:
+		return "starts in " + durationText(timeOf(j.DueAt).Sub(now))
+	case j.Progress == 0 && j.Message == "" || j.Status == string(job.Complete):
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.0f %% %s", j.Progress*100, j.Message))
+}
+
+// problem returns why the job failed, as one line.
+func (j *jobInfo) problem() string {
+	if j.Error == nil {
+		return ""
+	}
+	message := j.Error.Message
+	if _, cause, ok := strings.Cut(message, "\nError: "); ok { // below a heading
+		message = cause
+	}
+	return firstLine(message)
+}
+
+// print shows the job in full.
+func (j *jobInfo) print(proc *process) error {
+	now := time.Now()
+	style := proc.style(proc.Stdout)
+	fields := [][2]string{
+		{"job", j.JobID},
+		{"name", j.Name},
+		{"script", shortHash(j.ScriptHash)},
+		{"state", style.state(j.Status)},
+		{"progress", j.progress(now)},
+		{"created", whenText(j.CreatedAt, now)},
+		{"started", whenText(j.StartedAt, now)},
+		{"duration", j.duration(now)},
+		{"creator", j.Creator},
+		{"tags", strings.Join(j.Tags, ", ")},
+		{"schedule", j.ScheduleID},
+	}
+	if j.StartedAt > 0 {
+		fields = append(fields, [2]string{"trace", j.TraceID})
+	}
+	columns := tabwriter.NewWriter(proc.Stdout, 0, 0, columnGap, ' ', 0)
+	for _, f := range fields {
+		if f[1] != "" {
+			fmt.Fprintf(columns, "%s\t%s\n", f[0], plainText(f[1]))
+		}
+	}
+	if err := columns.Flush(); err != nil {
+		return err
+	}
+	return j.printOutcome(proc, style)
+}
+
+// printOutcome prints the error or the result.
+func (j *jobInfo) printOutcome(proc *process, style style) error {
+	if j.Error != nil {
+		fmt.Fprintf(proc.Stdout, "\n%s %s\n", style.bad("error:"), plainText(j.Error.Message))
+		if j.Error.Hint != "" {
+			fmt.Fprintf(proc.Stdout, "  %s\n", plainText(j.Error.Hint))
+		}
+	}
+	if len(j.Result) == 0 || string(j.Result) == "null" {
+		return nil
+	}
+	fmt.Fprintln(proc.Stdout, "\nresult:")
+	return printJSON(proc.Stdout, j.Result)
+}
+
+// timeOf returns the time of a tool's result, in seconds since 1970.
+func timeOf(seconds float64) time.Time { return time.UnixMilli(int64(seconds * 1000)) }
+
+// whenText returns a time and how long ago it was.
+func whenText(seconds float64, now time.Time) string {
+	if seconds == 0 {
+		return ""
+	}
+	t := timeOf(seconds)
+	return fmt.Sprintf("%s (%s ago)", t.Local().Format(time.DateTime), durationText(now.Sub(t)))
+}
+
+// durationText writes a duration for people: 12 ms, 4.2 s, 3 min, 5 h, 2 d.
+func durationText(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%d d", int(d.Hours()/24))
+	}
+}
+
+// scheduleCommand is `luanette job schedule`.
+type scheduleCommand struct {
+	List   scheduleListCommand   `cmd:"" help:"List schedules with their next run."`
+	Pause  schedulePauseCommand  `cmd:"" help:"Stop a schedule from starting jobs."`
+	Resume scheduleResumeCommand `cmd:"" help:"Resume a paused schedule."`
+	Remove scheduleRemoveCommand `cmd:"" help:"Remove a schedule; its jobs stay."`
+}
+
+type scheduleListCommand struct{ jobFlags }
+
+// Run lists schedules.
+func (c *scheduleListCommand) Run(ctx context.Context, proc *process) error {
+	return c.callAndPrint(ctx, proc, "schedule_list", nil)
+}
+
+type scheduleArg struct {
+	jobFlags
+	ID string `arg:"" complete:"schedule" help:"The schedule's id, or the beginning of it."`
+}
+
+func (c *scheduleArg) change(ctx context.Context, proc *process, name string) error {
+	var view tool.View
+	err := c.withClient(ctx, proc, func(api client.Client) error {
+		id, err := scheduleID(ctx, proc, api, c.ID)
+		if err != nil {
+			return err
+		}
+		view, err = callTool(ctx, proc, api, name, map[string]any{"schedule_id": id})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return (&clientFlags{JSON: c.JSON}).print(proc, view)
+}
+
+type schedulePauseCommand struct{ scheduleArg }
+
+// Run pauses the schedule.
+func (c *schedulePauseCommand) Run(ctx context.Context, proc *process) error {
+	return c.change(ctx, proc, "schedule_pause")
+}
+
+type scheduleResumeCommand struct{ scheduleArg }
+
+// Run resumes the schedule.
+func (c *scheduleResumeCommand) Run(ctx context.Context, proc *process) error {
+	return c.change(ctx, proc, "schedule_resume")
+}
+
+type scheduleRemoveCommand struct{ scheduleArg }
+
+// Run removes the schedule.
+func (c *scheduleRemoveCommand) Run(ctx context.Context, proc *process) error {
+	return c.change(ctx, proc, "schedule_remove")
+}
+
+// replayCommand is `luanette replay`.
+type replayCommand struct {
+	clientFlags
+	ID     string `arg:"" name:"job" complete:"job" help:"The job's id, or the beginning of it."`
+	Script string `placeholder:"FILE" complete:"file" help:"Another script to run with the recorded results; - reads it from standard input."`
+}
+
+// Help is shown by `luanette replay --help`.
+func (replayCommand) Help() string {
+	return `Runs a finished job again from its journal: every call of its script returns the
+recorded result. No call is made, and no upstream is needed. The script's output
+goes to the same streams as before; the result comes last, as JSON. With --script,
+a changed script runs with the recorded results. If it makes a call that differs
+from the recorded one, the step and both calls are shown, and the exit code is 1.`
+}
+
+// Run replays the job from the data folder, or on a running server.
+func (c *replayCommand) Run(ctx context.Context, proc *process) error {
+	args := map[string]any{}
+	if c.Script != "" {
+		source, err := readSource(proc, c.Script)
+		if err != nil {
+			return err
+		}
+		args["code"] = source
+		if language := script.LanguageOf(c.Script); language != "" {
+			args["language"] = language
+		}
+	}
+	c.Archive = true
+	var view tool.View
+	err := c.withClient(ctx, proc, func(api client.Client) (err error) {
+		if args["job_id"], err = jobID(ctx, proc, api, c.ID); err != nil {
+			return err
+		}
+		view, err = callTool(ctx, proc, api, "job_replay", args)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.report(proc, view.Structured)
+}
+
+// report prints the outcome of the replay.
+func (c *replayCommand) report(proc *process, structured json.RawMessage) error {
+	var replayed struct {
+		Steps    int
+		Unused   int
+		Diverged bool
+		Error    *struct{ Message, Hint string }
+	}
+	if err := json.Unmarshal(structured, &replayed); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read result")
+	}
+	if c.JSON {
+		if err := printJSON(proc.Stdout, structured); err != nil {
+			return err
+		}
+	} else if err := newLive(proc).printResult(structured); err != nil {
+		return err
+	}
+	switch {
+	case replayed.Error == nil:
+		fmt.Fprintf(proc.Stderr, "%d of %d steps used their recorded results\n", replayed.Steps-replayed.Unused, replayed.Steps)
+		return nil
+	case replayed.Diverged:
+		fmt.Fprintf(proc.Stderr, "differs from the journal: %s\n", replayed.Error.Message)
+	default:
+		fmt.Fprintln(proc.Stderr, replayed.Error.Message)
+	}
+	if replayed.Error.Hint != "" {
+		fmt.Fprintf(proc.Stderr, "  %s\n", replayed.Error.Hint)
+	}
+	return exitStatus(exitFailure)
 }

@@ -1,5 +1,5 @@
 // Command luanette is a programmable control plane for MCP: one server in front
-// of any number of tool servers. One file per subcommand; this one reads the
+// of any number of tool servers. One file per subject, as job.go; this one reads the
 // command line and decides the exit code.
 package main
 
@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -220,4 +222,161 @@ func exitCode(proc *process, err error) int {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// globalFlags are the flags of every command.
+type globalFlags struct {
+	Version versionFlag `short:"v" help:"Print the version."`
+	NoColor noColorFlag `help:"Print no colours. NO_COLOR=1 does the same."`
+}
+
+// versionFlag prints the version instead of running a command.
+type versionFlag bool
+
+// BeforeReset runs when the flag is parsed, before a missing command is an error.
+func (versionFlag) BeforeReset(app *kong.Kong, proc *process) error {
+	if err := (versionCommand{}).Run(proc); err != nil {
+		return err
+	}
+	app.Exit(exitOK)
+	return nil
+}
+
+// noColorFlag switches colours off.
+type noColorFlag bool
+
+// AfterApply runs if the flag was given.
+func (noColorFlag) AfterApply(proc *process) error {
+	proc.noColor = true
+	return nil
+}
+
+// expandHelp rewrites the usual ways to ask for help into those that the parser knows.
+func expandHelp(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
+}
+
+// printHelp prints the help of a command, or all commands in their groups.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	if selected := ctx.Selected(); selected != nil {
+		for node := selected; node != nil; node = node.Parent {
+			node.Group = nil // it is of the list of all commands
+		}
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+// version is set by the linker: -ldflags "-X main.version=v1.2.3".
+var version = "0.1.0-dev"
+
+// versionCommand is `luanette version`.
+type versionCommand struct{}
+
+// Run prints the version, the commit it was built from and the Go that built it.
+func (versionCommand) Run(proc *process) error {
+	_, err := fmt.Fprintf(proc.Stdout, "luanette %s%s %s %s/%s\n", version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// commit returns the commit of the build, such as " (abcdef123456)", or "".
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return " (" + s.Value[:12] + ")"
+		}
+	}
+	return ""
+}
+
+// settingFlags are the flags that every command reading the configuration has.
+// A pointer that stays nil was not given, so that the file and the environment
+// decide.
+type settingFlags struct {
+	Config       string  `short:"c" type:"path" placeholder:"FILE" help:"Configuration file (default: ./luanette.toml, then the one in the configuration folder)."`
+	Data         *string `type:"path" placeholder:"DIR" help:"Folder for all stored data."`
+	Database     *string `placeholder:"URL" help:"Where the store is: sqlite:PATH or postgres://USER@HOST/DATABASE."`
+	LogLevel     *string `placeholder:"LEVEL" help:"How much to log: debug, info, warn or error."`
+	LogFormat    *string `placeholder:"FORMAT" help:"Log format: text or json."`
+	OTLPEndpoint *string `name:"otlp-endpoint" placeholder:"HOST:PORT" help:"Collector to send traces, metrics and logs to."`
+
+	Change func(*config.Config) `kong:"-"` // what the command changes in the configuration
+}
+
+// load reads the configuration, and says which parts of it are not trusted. Flags that were
+// given take precedence.
+func (f *settingFlags) load(proc *process, more map[string]*string) (*config.Loaded, error) {
+	loaded, err := f.loadQuietly(proc, more)
+	if err == nil {
+		warnUntrusted(proc, loaded)
+	}
+	return loaded, err
+}
+
+func (f *settingFlags) loadQuietly(proc *process, more map[string]*string) (*config.Loaded, error) {
+	flags := map[string]string{}
+	given := map[string]*string{
+		"data": f.Data, "database": f.Database,
+		"log.level": f.LogLevel, "log.format": f.LogFormat,
+		"telemetry.otlp_endpoint": f.OTLPEndpoint,
+	}
+	for _, set := range []map[string]*string{given, more} {
+		for key, value := range set {
+			if value != nil {
+				flags[key] = *value
+			}
+		}
+	}
+	return f.read(proc, flags)
+}
+
+// read reads the configuration.
+func (f *settingFlags) read(proc *process, flags map[string]string) (*config.Loaded, error) {
+	return config.Load(config.Sources{File: f.Config, Env: proc.Env, Flags: flags, Change: f.Change})
+}
+
+// serverFlag is the address of a running server.
+type serverFlag struct {
+	Server string `short:"s" placeholder:"URL" help:"The server to connect to (default: the address in the configuration, usually http://127.0.0.1:8081)."`
+}
+
+// address returns the server's address: that of the flag, or of the configuration.
+func (f *serverFlag) address(proc *process, settings *settingFlags) (string, error) {
+	if f.Server != "" {
+		return f.Server, nil
+	}
+	loaded, err := settings.load(proc, nil)
+	if err != nil {
+		return "", err
+	}
+	return loaded.Address(), nil
+}
+
+// configCommand is `luanette config`.
+type configCommand struct {
+	Show configShowCommand `cmd:"" help:"Print the effective configuration, secrets hidden."`
+}
+
+// configShowCommand is `luanette config show`.
+type configShowCommand struct {
+	settingFlags
+	Listen *string `placeholder:"ADDR" help:"As for serve."`
+}
+
+// Run prints every key with its value and where it came from.
+func (c *configShowCommand) Run(proc *process) error {
+	loaded, err := c.load(proc, map[string]*string{"listen": c.Listen})
+	if err != nil {
+		return err
+	}
+	return loaded.Show(proc.Stdout)
 }

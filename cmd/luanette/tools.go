@@ -4,10 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -129,4 +135,216 @@ func flagsText(flags []string) string {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
+}
+
+// callCommand is `luanette call`.
+type callCommand struct {
+	clientFlags
+	Tool string   `arg:"" complete:"tool" help:"The tool, as NAMESPACE.TOOL."`
+	Args []string `arg:"" optional:"" name:"key=value" help:"Arguments: key=value, or key:=JSON."`
+	Raw  string   `name:"args" placeholder:"JSON" help:"All arguments as one JSON object; - reads it from standard input."`
+}
+
+// Help is shown by `luanette call --help`.
+func (callCommand) Help() string {
+	return `The tool's schema determines how a value is read: n=4 is a number if the argument
+is a number, otherwise a string. key:=JSON passes JSON unchanged:
+tags:='["a","b"]'.`
+}
+
+// Run calls the tool and prints its result.
+func (c *callCommand) Run(ctx context.Context, proc *process) error {
+	var view tool.View
+	err := c.withClient(ctx, proc, func(api client.Client) error {
+		arguments, err := c.arguments(ctx, proc, api)
+		if err != nil {
+			return err
+		}
+		view, err = callTool(ctx, proc, api, "call_tool", map[string]any{"name": c.Tool, "arguments": arguments})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON || view.Text() == "" {
+		err = printJSON(proc.Stdout, view.Value())
+	} else {
+		_, err = fmt.Fprintln(proc.Stdout, view.Text())
+	}
+	if err == nil && waits(view) {
+		err = exitStatus(exitWaiting)
+	}
+	return err
+}
+
+// arguments merges --args and the pairs, which take precedence.
+func (c *callCommand) arguments(ctx context.Context, proc *process, api client.Client) (map[string]json.RawMessage, error) {
+	arguments := map[string]json.RawMessage{}
+	if c.Raw != "" {
+		text := []byte(c.Raw)
+		if c.Raw == "-" {
+			read, err := io.ReadAll(proc.Stdin)
+			if err != nil {
+				return nil, err
+			}
+			text = read
+		}
+		if err := json.Unmarshal(text, &arguments); err != nil {
+			return nil, fault.Wrap(fault.InvalidParams, err, "read --args").WithHint(`it must be a JSON object, such as {"n": 4}`)
+		}
+	}
+	if len(c.Args) == 0 {
+		return arguments, nil
+	}
+	types, err := argumentTypes(ctx, proc, api, c.Tool)
+	if err != nil {
+		return nil, err
+	}
+	for _, pair := range c.Args {
+		key, value, err := commandline.Pair(pair, func(key string) string { return types[key] })
+		if err != nil {
+			return nil, err
+		}
+		arguments[key] = value
+	}
+	return arguments, nil
+}
+
+// argumentTypes returns the types in the tool's schema, without arguments that have
+// several.
+func argumentTypes(ctx context.Context, proc *process, api client.Client, name string) (map[string]string, error) {
+	view, err := callTool(ctx, proc, api, "get_tool_definitions", map[string]any{"names": []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Tools []struct {
+			Input struct {
+				Properties map[string]struct{ Type any }
+			} `json:"input_schema"`
+		}
+	}
+	if err := json.Unmarshal(view.Structured, &answer); err != nil {
+		return nil, fault.Wrap(fault.Upstream, err, "read definition of %s", name)
+	}
+	types := map[string]string{}
+	for _, t := range answer.Tools {
+		for key, property := range t.Input.Properties {
+			types[key] = onlyType(property.Type)
+		}
+	}
+	return types, nil
+}
+
+// onlyType is the type of a schema besides null; "" if there are several.
+func onlyType(declared any) string {
+	list, several := declared.([]any)
+	if !several {
+		list = []any{declared}
+	}
+	list = slices.DeleteFunc(list, func(kind any) bool { return kind == "null" })
+	if len(list) != 1 {
+		return ""
+	}
+	kind, _ := list[0].(string)
+	return kind
+}
+
+// tokensCommand is `luanette tokens`.
+type tokensCommand struct {
+	clientFlags
+	Namespace string `arg:"" optional:"" complete:"upstream" help:"Show each tool of this upstream."`
+}
+
+// Help is shown by `luanette tokens --help`.
+func (tokensCommand) Help() string {
+	return `Shows how many tokens of a model's context the tools take: those of each menu, and
+those that each upstream would add if all its tools were listed. The numbers are
+estimates; for common tokenizers they are up to 15 percent too high.
+
+The menu is the list of tools that a client sees (mcp.menu, docs/code_mode.md).`
+}
+
+// Run prints the costs.
+func (c *tokensCommand) Run(ctx context.Context, proc *process) error {
+	c.Archive = true // the menus have the tools for jobs too
+	var text string
+	err := c.withClient(ctx, proc, func(api client.Client) (err error) {
+		text, err = api.Read(ctx, "lua://tokens")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var costs builtin.TokenCosts
+	if err := json.Unmarshal([]byte(text), &costs); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read costs of tools")
+	}
+	if c.Namespace != "" {
+		return c.tools(proc, &costs)
+	}
+	if c.JSON {
+		return printJSON(proc.Stdout, json.RawMessage(text))
+	}
+	return printCosts(proc, &costs)
+}
+
+// printCosts shows the menus, and the upstreams if there are any.
+func printCosts(proc *process, costs *builtin.TokenCosts) error {
+	var menus, upstreams [][]string
+	for _, m := range costs.Menus {
+		name := m.Name
+		if name == costs.Menu {
+			name += " *"
+		}
+		menus = append(menus, append([]string{name}, numbers(m.Tools, m.Own, m.Others, m.Instructions, m.Tokens)...))
+	}
+	if err := table(proc, []string{"MENU", "TOOLS", "OWN", "OTHERS", "INSTRUCTIONS", "TOKENS"}, menus); err != nil {
+		return err
+	}
+	fmt.Fprintf(proc.Stdout, "\n* is what clients see unless they ask for another: /mcp?menu=full, luanette stdio --menu full.\n")
+	if len(costs.Upstreams) == 0 {
+		return nil
+	}
+	for _, u := range costs.Upstreams {
+		upstreams = append(upstreams, append([]string{u.Namespace}, numbers(len(u.Tools), u.Tokens)...))
+	}
+	fmt.Fprintln(proc.Stdout)
+	if err := table(proc, []string{"UPSTREAM", "TOOLS", "TOKENS"}, upstreams); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(proc.Stdout, "\nWith every tool listed a client would see %d tokens.\n", costs.All)
+	return err
+}
+
+func numbers(values ...int) []string {
+	all := make([]string, len(values))
+	for i, n := range values {
+		all[i] = strconv.Itoa(n)
+	}
+	return all
+}
+
+// tools shows the tools of one upstream.
+func (c *tokensCommand) tools(proc *process, costs *builtin.TokenCosts) error {
+	var known []string
+	for _, u := range costs.Upstreams {
+		known = append(known, u.Namespace)
+		if u.Namespace != c.Namespace {
+			continue
+		}
+		if c.JSON {
+			return printValue(proc, u)
+		}
+		var rows [][]string
+		for _, t := range u.Tools {
+			rows = append(rows, []string{t.Name, strconv.Itoa(t.Tokens), strconv.Itoa(t.TypeScript)})
+		}
+		return table(proc, []string{"TOOL", "TOKENS", "AS TYPESCRIPT"}, rows)
+	}
+	err := fault.New(fault.NotFound, "no upstream %q", c.Namespace)
+	if close := suggest.Names(c.Namespace, known, 3); len(close) > 0 {
+		return err.WithHint("did you mean %s?", strings.Join(close, " "))
+	}
+	return err.WithHint("`luanette upstream list` shows them")
 }

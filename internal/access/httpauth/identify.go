@@ -2,16 +2,23 @@ package httpauth
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/authserver"
 	"github.com/luanette/luanette/internal/access/cookie"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // identify finds out who makes a request. It returns an error if the credentials are
@@ -108,4 +115,151 @@ func isSafe(method string) bool {
 func isLocal(r *http.Request) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return !ok || at.IP.IsLoopback()
+}
+
+const (
+	failuresLogged  = 20 // refusals of one address in a minute that are logged
+	failuresAllowed = 20 // different wrong keys of one address in a minute, and logins with one of them
+	failuresTracked = 10_000
+)
+
+// remote is the address a request comes from.
+func (a *Authenticator) remote(r *http.Request) string { return a.options.Browsers.Proxies.Client(r) }
+
+// countRefusal counts a refused request and reports whether to log it.
+func (a *Authenticator) countRefusal(r *http.Request) bool {
+	return a.refusals.add(netguard.Source(a.remote(r)), "", time.Now()) <= failuresLogged
+}
+
+// failures counts by address, key and minute.
+type failures struct {
+	mu     sync.Mutex
+	minute time.Time
+	counts map[string]map[string]int
+}
+
+// add counts a failure with a key and returns how many there were.
+func (f *failures) add(from, key string, now time.Time) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now = now.Truncate(time.Minute); !now.Equal(f.minute) || len(f.counts) > failuresTracked {
+		f.minute, f.counts = now, map[string]map[string]int{}
+	}
+	keys := f.counts[from]
+	if keys == nil {
+		keys = map[string]int{}
+		f.counts[from] = keys
+	}
+	keys[key]++
+	return keys[key]
+}
+
+// blocked reports whether an address tried too many different keys, or this one too
+// often, and when it may try again. One wrong key that a program repeats does not keep
+// others at the same address from logging in.
+func (f *failures) blocked(from, key string, now time.Time) (time.Duration, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	minute, keys := now.Truncate(time.Minute), f.counts[from]
+	if !minute.Equal(f.minute) || len(keys) < failuresAllowed && keys[key] < failuresAllowed {
+		return 0, false
+	}
+	return minute.Add(time.Minute).Sub(now), true
+}
+
+// keyID identifies a key in counters without keeping it.
+func keyID(token string) string {
+	hash := apikey.HashOf(token)
+	return string(hash[:8])
+}
+
+// reject refuses a request to a route that needs a scope, and logs it.
+func (a *Authenticator) reject(w http.ResponseWriter, r *http.Request, route *principal.Route, err error) {
+	if code := fault.CodeOf(err); code == fault.NeedsAuth || code == fault.Denied {
+		if a.countRefusal(r) {
+			a.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "method", r.Method, "path", r.URL.Path, "remote", a.remote(r), "error", err)
+		}
+		a.challenge(w, r, route.Scope, err)
+	}
+	status := httpjson.StatusOf(err)
+	if _, shown := bearer(r); status == http.StatusForbidden && shown && (isMCP(r) || route.Refuse != nil) && !isScopeError(err) {
+		status = http.StatusUnauthorized // as RFC 6750 requires; the other routes always answered 403 to a wrong key
+	}
+	refuseRoute(w, route, status, err)
+}
+
+// scopeError refuses a caller that is known and lacks the scope.
+type scopeError struct{ error }
+
+func (t scopeError) Unwrap() error { return t.error }
+
+func isScopeError(err error) bool {
+	var known scopeError
+	return errors.As(err, &known)
+}
+
+func isMCP(r *http.Request) bool {
+	return r.URL.Path == "/mcp" || strings.HasPrefix(r.URL.Path, "/mcp/")
+}
+
+// challenge sets the WWW-Authenticate header.
+func (a *Authenticator) challenge(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
+	parts := []string{}
+	switch _, shown := bearer(r); {
+	case isScopeError(err):
+		parts = append(parts, `error="insufficient_scope"`)
+	case shown:
+		parts = append(parts, `error="invalid_token"`)
+	}
+	if tokens := a.options.Tokens; tokens != nil {
+		parts = append(parts, fmt.Sprintf("resource_metadata=%q", tokens.Metadata(r)))
+		if name := tokens.ScopeName(scope); scope != "" && name != "" {
+			parts = append(parts, fmt.Sprintf("scope=%q", name))
+		}
+	}
+	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(parts, ", ")))
+}
+
+// names are the error names and codes of the chat API, by status.
+var names = map[int][2]string{
+	http.StatusUnauthorized:       {"AuthenticationError", "AUTHENTICATION_ERROR"},
+	http.StatusForbidden:          {"AuthorizationError", "AUTHORIZATION_ERROR"},
+	http.StatusBadRequest:         {"ValidationError", "VALIDATION_ERROR"},
+	http.StatusNotFound:           {"NotFoundError", "NOT_FOUND"},
+	http.StatusConflict:           {"ConflictError", "CONFLICT"},
+	http.StatusTooManyRequests:    {"RateLimitError", "RATE_LIMIT_EXCEEDED"},
+	http.StatusServiceUnavailable: {"UnavailableError", "UNAVAILABLE"},
+}
+
+// refuseRoute answers with an error in the form of the route's API.
+func refuseRoute(w http.ResponseWriter, route *principal.Route, status int, err error) {
+	if route.Refuse != nil {
+		w.Header().Set("Cache-Control", "no-store")
+		route.Refuse(w, status, err)
+		return
+	}
+	refuse(w, status, err)
+}
+
+// refuse answers with an error in the form of the chat API.
+func refuse(w http.ResponseWriter, status int, err error) {
+	name, ok := names[status]
+	if !ok {
+		name = [2]string{"InternalError", "INTERNAL_ERROR"}
+	}
+	body := map[string]any{"error": name[0], "code": name[1], "message": err.Error()}
+	if hint := fault.HintOf(err); hint != "" {
+		body["hint"] = hint
+	}
+	if after, ok := principal.RetryAfter(err); ok {
+		w.Header().Set("Retry-After", principal.RetryHeader(after))
+		body["retry_after_ms"] = after.Milliseconds()
+	}
+	writeJSON(w, status, body)
+}
+
+// writeJSON answers with JSON that is not cached.
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Cache-Control", "no-store")
+	httpjson.JSON(w, status, body)
 }

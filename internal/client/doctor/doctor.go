@@ -4,13 +4,22 @@
 package doctor
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/mcp/attach"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // States of findings.
@@ -94,5 +103,182 @@ func (d *doctor) configuration(context.Context) {
 		for _, warning := range warnings {
 			d.report(Finding{"configuration", Warning, warning, "set the variable, or change it in the file"})
 		}
+	}
+}
+
+// program is one that tool servers are often started with.
+type program struct {
+	name    string
+	with    []string // other commands that come with it
+	args    []string // that print its version
+	install string
+}
+
+var programs = []program{
+	{"node", []string{"npx", "npm"}, []string{"--version"}, "install Node.js: https://nodejs.org"},
+	{"uv", []string{"uvx"}, []string{"--version"}, "install uv: https://docs.astral.sh/uv"},
+	{"python3", []string{"python", "pip", "pipx"}, []string{"--version"}, "install Python 3: https://www.python.org"},
+	{"docker", nil, []string{"--version"}, "install Docker: https://docs.docker.com/get-docker"},
+}
+
+// versionTimeout limits how long a program may take to print its version.
+const versionTimeout = 10 * time.Second
+
+// programs reports the programs that tool servers are started with. One that is missing is
+// a problem only if an upstream needs it.
+func (d *doctor) programs(ctx context.Context) {
+	users := d.users()
+	for _, p := range programs {
+		d.program(ctx, p, users)
+	}
+}
+
+// users returns the upstreams that start each command, by its name.
+func (d *doctor) users() map[string][]string {
+	users := map[string][]string{}
+	specs, _, err := d.Config.UpstreamSpecs(d.Env)
+	if err != nil {
+		return users // the check of the configuration reported it
+	}
+	for _, spec := range specs {
+		if command := strings.TrimSuffix(filepath.Base(spec.Command), ".exe"); spec.Command != "" {
+			users[command] = append(users[command], spec.Name)
+		}
+	}
+	return users
+}
+
+func (d *doctor) program(ctx context.Context, p program, users map[string][]string) {
+	needed := users[p.name]
+	for _, other := range p.with {
+		needed = append(needed, users[other]...)
+	}
+	version, err := d.version(ctx, p.name, p.args...)
+	switch {
+	case err == nil:
+		d.ok(p.name, "%s", version)
+		if p.name == "docker" && len(needed) > 0 {
+			d.dockerDaemon(ctx, needed)
+		}
+	case len(needed) > 0:
+		d.report(Finding{p.name, Problem, fmt.Sprintf("%v, and needed by %s", err, strings.Join(needed, ", ")), p.install})
+	default:
+		d.report(Finding{p.name, Note, "not found; no upstream needs it", ""})
+	}
+}
+
+// dockerDaemon checks that Docker can start containers.
+func (d *doctor) dockerDaemon(ctx context.Context, needed []string) {
+	if _, err := d.version(ctx, "docker", "version", "--format", "{{.Server.Version}}"); err != nil {
+		d.report(Finding{"docker", Problem, fmt.Sprintf("its daemon does not answer, and is needed by %s", strings.Join(needed, ", ")), "start Docker"})
+	}
+}
+
+// version runs a program, found as upstreams find it, and returns the first line it prints.
+func (d *doctor) version(ctx context.Context, name string, args ...string) (string, error) {
+	path := d.lookPath(name)
+	if path == "" {
+		return "", fmt.Errorf("not found in PATH")
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	for key, value := range d.Env {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s does not work: %w", path, err)
+	}
+	first, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
+	return string(first), nil
+}
+
+// lookPath finds a program in the PATH of the environment.
+func (d *doctor) lookPath(name string) string {
+	for _, folder := range filepath.SplitList(d.Env["PATH"]) {
+		path := filepath.Join(folder, name)
+		if runtime.GOOS == "windows" {
+			path += ".exe"
+		}
+		if found, err := exec.LookPath(path); err == nil && filepath.IsAbs(path) {
+			return found
+		}
+	}
+	return ""
+}
+
+// clients reports the MCP clients in which luanette is installed, and whether they find it.
+func (d *doctor) clients(context.Context) {
+	folder, err := os.Getwd()
+	if err != nil {
+		d.failed("clients", err)
+		return
+	}
+	system := clientfile.System{
+		OS: runtime.GOOS, Home: cmp.Or(d.Env["HOME"], d.Env["USERPROFILE"]), Dir: folder,
+		Getenv: func(name string) string { return d.Env[name] },
+	}
+	installed := false
+	for _, found := range clientfile.Discover(system, clientfile.Clients) {
+		if found.Err != nil {
+			d.report(Finding{"client " + found.Client.Name, Warning, fmt.Sprintf("%s cannot be read: %v", found.Path, found.Err), "repair the file; the client may not read it either"})
+			continue
+		}
+		for _, server := range found.Servers {
+			if server.Ours() {
+				installed = true
+				d.client(found.File, server)
+			}
+		}
+	}
+	if !installed {
+		d.report(Finding{"clients", Note, "installed in no client; `luanette install` lists those on this machine", ""})
+	}
+}
+
+// client checks one entry of a client.
+func (d *doctor) client(file clientfile.File, server clientfile.Server) {
+	check, command := "client "+file.Client.Name, server.Spec.Command
+	fix := "write the whole path of luanette into the file, or remove the entry and type: luanette install " + file.Client.Name
+	switch {
+	case command == "":
+		d.ok(check, "%s: %s", file.Path, server.Spec.Target())
+	case filepath.IsAbs(command) && !isProgram(command):
+		d.report(Finding{check, Problem, fmt.Sprintf("%s starts %s, which is no program", file.Path, command), fix})
+	case !filepath.IsAbs(command) && d.lookPath(command) == "":
+		d.report(Finding{check, Problem, fmt.Sprintf("%s starts %s, which is not in PATH", file.Path, command), fix})
+	case !filepath.IsAbs(command) && file.Client.Desktop:
+		d.report(Finding{check, Warning, fmt.Sprintf("%s starts %s without its path, and %s may have another PATH than your shell", file.Path, command, file.Client.Title), fix})
+	default:
+		d.ok(check, "%s: %s", file.Path, server.Spec.Target())
+	}
+}
+
+// isProgram reports whether a path is that of a program.
+func isProgram(path string) bool {
+	_, err := exec.LookPath(path)
+	return err == nil
+}
+
+// sandbox reports what the sandbox can do here. What is missing is a problem only if an
+// upstream needs it.
+func (d *doctor) sandbox(context.Context) {
+	support := d.Config.Launcher(d.Env).Support()
+	missing := support.Missing()
+	if len(missing) == 0 {
+		d.ok("sandbox", "namespaces, Landlock and filters of system calls work; %s", support.LimitedBy())
+		return
+	}
+	state, needed := Note, ""
+	if specs, _, err := d.Config.UpstreamSpecs(d.Env); err == nil {
+		for _, spec := range specs {
+			if spec.Sandbox.Require || spec.Sandbox.Level == profile.Strict {
+				state, needed = Problem, fmt.Sprintf("; %s needs it", spec.Name)
+			}
+		}
+	}
+	for _, line := range missing {
+		d.report(Finding{"sandbox", state, line + needed, "docs/sandbox.md says what each system needs"})
 	}
 }

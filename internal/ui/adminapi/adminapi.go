@@ -6,11 +6,21 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/govern/audit"
+	"github.com/luanette/luanette/internal/govern/policy"
+	"github.com/luanette/luanette/internal/sandbox/egress"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // Options are what the API gives access to.
@@ -130,3 +140,246 @@ func read(r *http.Request, into any) error {
 
 // writeError sends an error in the format that all HTTP endpoints use.
 func writeError(w http.ResponseWriter, err error) { httpjson.Error(w, httpjson.StatusOf(err), err) }
+
+// Sandbox knows what the programs of upstreams were refused.
+type Sandbox interface {
+	Refusals(name string) ([]profile.Refusal, error)
+}
+
+// UpstreamRefusals is the response with what the program of one upstream was refused in
+// its last run, the oldest first.
+type UpstreamRefusals struct {
+	Refusals []profile.Refusal `json:"refusals"`
+}
+
+func (s *Server) listRefusals(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	upstream, _, _ := strings.Cut(name, ".") // commands.NAME is a program of the upstream commands
+	if _, err := s.options.Upstreams.Get(r.Context(), upstream); err != nil {
+		return nil, err
+	}
+	list := UpstreamRefusals{Refusals: []profile.Refusal{}}
+	if s.options.Sandbox == nil {
+		return list, nil
+	}
+	refused, err := s.options.Sandbox.Refusals(name)
+	list.Refusals = append(list.Refusals, refused...)
+	return list, err
+}
+
+// Nodes are the servers that share a database.
+type Nodes struct {
+	Node  string      `json:"node"` // id of the node that answers
+	Nodes []node.Info `json:"nodes"`
+}
+
+func (s *Server) listNodes(r *http.Request) (any, error) { return s.options.Nodes(r.Context()) }
+
+// Egress knows the network connections of sandboxed upstreams.
+type Egress interface {
+	Connections(name string) []egress.Connection
+	Hosts(name string) []egress.Host
+}
+
+// UpstreamConnections is the response with the connections of one upstream.
+type UpstreamConnections struct {
+	Connections []egress.Connection `json:"connections"` // open and recent ones, the newest first
+	Hosts       []egress.Host       `json:"hosts"`       // all destinations since the server's start
+}
+
+func (s *Server) listConnections(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	if _, err := s.options.Upstreams.Get(r.Context(), name); err != nil {
+		return nil, err
+	}
+	list := UpstreamConnections{Connections: []egress.Connection{}, Hosts: []egress.Host{}}
+	if known := s.options.Egress; known != nil {
+		list.Connections, list.Hosts = append(list.Connections, known.Connections(name)...), append(list.Hosts, known.Hosts(name)...)
+	}
+	return list, nil
+}
+
+// Learned is what searches have learned from calls.
+type Learned interface {
+	// Forget erases what was learned from the caller, and returns how much that was.
+	Forget(ctx context.Context) (int64, error)
+	// Erase erases what was learned from all.
+	Erase(ctx context.Context) (int64, error)
+}
+
+// forgotten is the response: how many words of tools were erased.
+type forgotten struct {
+	Forgotten int64 `json:"forgotten"`
+}
+
+func (s *Server) forgetOwn(r *http.Request) (any, error) {
+	count, err := s.options.Learned.Forget(r.Context())
+	return forgotten{count}, err
+}
+
+func (s *Server) forgetAll(r *http.Request) (any, error) {
+	count, err := s.options.Learned.Erase(r.Context())
+	return forgotten{count}, err
+}
+
+// PolicyCheck is the policy's verdict on a tool and a key, and the reason.
+type PolicyCheck struct {
+	Tool         string   `json:"tool"`
+	Key          string   `json:"key"`
+	Org          string   `json:"org,omitempty"` // the key's organisation, whose rules apply too
+	Known        bool     `json:"known"`         // the tool exists now
+	Verdict      string   `json:"verdict"`
+	Rule         string   `json:"rule,omitempty"` // the rule that decided; empty if no rule matches
+	Reason       string   `json:"reason,omitempty"`
+	ReadOnlyHint bool     `json:"read_only_hint"`
+	Labels       []string `json:"labels,omitempty"`  // labels of data read from its namespace
+	Accepts      []string `json:"accepts,omitempty"` // labels of data that may be sent there
+}
+
+// PolicyChecker tells what the policy decides about a tool and a key.
+type PolicyChecker interface {
+	Check(ctx context.Context, name, key, org string) PolicyCheck
+}
+
+// CatalogPolicy checks the tools of a catalog.
+type CatalogPolicy struct {
+	Policy  *policy.Policy
+	Catalog interface {
+		Resolve(ctx context.Context, name string) (tool.Info, error)
+		Real(ctx context.Context, ref tool.Ref) tool.Ref
+	}
+}
+
+// Check also answers for functions of scripts and for tools that do not exist now. The name
+// is the one that members of the organisation use.
+func (c CatalogPolicy) Check(ctx context.Context, name, key, org string) PolicyCheck {
+	who := principal.Principal{ID: "key:" + key, Name: key, Org: org}
+	info, err := c.Catalog.Resolve(ctx, name)
+	if err != nil || org != "" {
+		space, rest, dotted := strings.Cut(name, ".")
+		if info.Ref = (tool.Ref{Space: space, Name: rest}); !dotted {
+			info.Ref = tool.Ref{Name: name}
+		}
+	}
+	if org != "" {
+		info, err = c.inOrg(ctx, who, info.Ref)
+	}
+	s := c.Policy.Settings()
+	d := c.Policy.Decide(who, &info)
+	return PolicyCheck{
+		Tool: info.Ref.String(), Key: key, Org: org, Known: err == nil, Verdict: string(d.Verdict), Rule: d.Rule, Reason: d.Reason,
+		ReadOnlyHint: info.Hints.ReadOnly, Labels: s.Labels[info.Space], Accepts: s.Accepts[info.Space],
+	}
+}
+
+// inOrg finds the tool that members of an organisation call so.
+func (c CatalogPolicy) inOrg(ctx context.Context, member principal.Principal, ref tool.Ref) (tool.Info, error) {
+	ref = c.Catalog.Real(principal.With(ctx, member), ref)
+	info, err := c.Catalog.Resolve(ctx, ref.String())
+	if err != nil {
+		info.Ref = ref
+	}
+	return info, err
+}
+
+func (s *Server) checkPolicy(r *http.Request) (any, error) {
+	name := r.URL.Query().Get("tool")
+	if name == "" {
+		return nil, fault.New(fault.InvalidParams, "tool is missing").WithHint("use ?tool=namespace.tool&key=NAME&org=NAME")
+	}
+	key := r.URL.Query().Get("key")
+	if key == "" {
+		key = "local"
+	}
+	return s.options.Policy.Check(r.Context(), name, key, r.URL.Query().Get("org")), nil
+}
+
+// Audit is the audit log.
+type Audit interface {
+	Find(ctx context.Context, f audit.Filter) ([]audit.Entry, error)
+	Chains(ctx context.Context) ([]audit.Chain, error)
+	Verify(ctx context.Context) ([]audit.Verified, error)
+}
+
+// AuditList is the response with entries.
+type AuditList struct {
+	Entries []audit.Entry `json:"entries"`
+}
+
+// AuditChains is the response with the chains of all nodes.
+type AuditChains struct {
+	Chains []audit.Chain `json:"chains"`
+}
+
+// AuditVerified is the result of verifying all chains.
+type AuditVerified struct {
+	Sound  bool             `json:"sound"`
+	Chains []audit.Verified `json:"chains"`
+}
+
+func (s *Server) listAudit(r *http.Request) (any, error) {
+	f, err := filter(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	store, err := s.options.Audit()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := store.Find(r.Context(), f)
+	if entries == nil {
+		entries = []audit.Entry{}
+	}
+	return AuditList{entries}, err
+}
+
+// filter reads the filter from a query.
+func filter(q url.Values) (f audit.Filter, err error) {
+	f = audit.Filter{Org: q.Get("org"), Who: q.Get("who"), Tool: q.Get("tool"), Decision: q.Get("decision"), Node: q.Get("node")}
+	for name, into := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
+		if text := q.Get(name); text != "" {
+			if *into, err = time.Parse(time.RFC3339Nano, text); err != nil {
+				return f, fault.New(fault.InvalidParams, "%s: %q is not a time", name, text).WithHint("for example 2026-03-01T12:00:00Z")
+			}
+		}
+	}
+	limit := int64(100)
+	for name, into := range map[string]*int64{"after": &f.After, "limit": &limit} {
+		if text := q.Get(name); text != "" {
+			if *into, err = strconv.ParseInt(text, 10, 64); err != nil || *into < 0 {
+				return f, fault.New(fault.InvalidParams, "%s: %q is not a number", name, text).WithHint("use a whole number of at least 0")
+			}
+		}
+	}
+	const maxEntries = 10_000
+	f.Limit = int(min(limit, maxEntries))
+	return f, nil
+}
+
+func (s *Server) listChains(r *http.Request) (any, error) {
+	store, err := s.options.Audit()
+	if err != nil {
+		return nil, err
+	}
+	chains, err := store.Chains(r.Context())
+	if chains == nil {
+		chains = []audit.Chain{}
+	}
+	return AuditChains{chains}, err
+}
+
+func (s *Server) verifyAudit(r *http.Request) (any, error) {
+	store, err := s.options.Audit()
+	if err != nil {
+		return nil, err
+	}
+	found, err := store.Verify(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	v := AuditVerified{Sound: true, Chains: found}
+	for _, c := range found {
+		v.Sound = v.Sound && len(c.Problems) == 0
+	}
+	return v, nil
+}

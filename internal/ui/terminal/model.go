@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -137,4 +138,147 @@ func (m *model) shown() *state {
 		return m.paused
 	}
 	return &m.state
+}
+
+// actionTimeout is how long an action may take.
+const actionTimeout = 30 * time.Second
+
+// views are all tables, in the order of their keys; 1 is the overview.
+func views() []view {
+	return []view{serversView{}, toolsView{}, approvalsView{}, jobsView{}, callsView{}, tracesView{}, logView{}, nodesView{}}
+}
+
+// key handles a key press.
+func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
+	name := k.String()
+	if name == "ctrl+c" {
+		return tea.Quit
+	}
+	m.message = message{}
+	switch {
+	case m.confirmation.question != "":
+		return m.answer(name)
+	case m.prompt.sign != "":
+		return m.promptKey(name, k.Text)
+	}
+	return m.browseKey(name)
+}
+
+// browseKey handles a key that means the same on every page; the page handles the
+// others.
+func (m *model) browseKey(name string) tea.Cmd {
+	switch name {
+	case "q":
+		if !m.pop() {
+			return tea.Quit
+		}
+	case "?":
+		return m.push(helpPage())
+	case ":":
+		m.prompt = prompt{sign: ":"}
+	case "/":
+		m.prompt = prompt{sign: "/", text: *m.page().filterText()}
+	case "esc":
+		m.back()
+	case "backspace":
+		m.pop()
+	case "space", " ":
+		m.togglePause()
+	case "s":
+		return m.openShell()
+	case "1", "2", "3", "4", "5", "6", "7", "8", "9":
+		return m.showNumber(int(name[0] - '1'))
+	default:
+		return m.page().press(m, name)
+	}
+	return nil
+}
+
+// showNumber shows the overview for 0, or a view.
+func (m *model) showNumber(n int) tea.Cmd {
+	if n == 0 {
+		return m.show(newOverview())
+	}
+	return m.show(&table{view: views()[n-1]})
+}
+
+// back clears the filter, or goes to the page below.
+func (m *model) back() {
+	if filter := m.page().filterText(); *filter != "" {
+		*filter = ""
+		return
+	}
+	m.pop()
+}
+
+// togglePause stops or continues updating the screen.
+func (m *model) togglePause() {
+	if m.paused != nil {
+		m.paused = nil
+		return
+	}
+	m.paused = m.state.still()
+}
+
+// callTool calls a tool and shows success or its error.
+func (m *model) callTool(name string, args any, done plain) tea.Cmd {
+	return m.act(func(ctx context.Context) error { return m.server.call(ctx, name, args, nil) }, done)
+}
+
+// act does something on the server and shows success or its error.
+func (m *model) act(do func(context.Context) error, done plain) tea.Cmd {
+	return func() tea.Msg {
+		ctx, stop := context.WithTimeout(m.ctx, actionTimeout)
+		defer stop()
+		return actionDone{done, do(ctx)}
+	}
+}
+
+// wheelRows is how many rows one step of the wheel moves.
+const wheelRows = 3
+
+// click handles a click: tabs show their page, everything else is the page's.
+func (m *model) click(at tea.Mouse) tea.Cmd {
+	if at.Button != tea.MouseLeft || m.prompt.sign != "" || m.confirmation.question != "" {
+		return nil
+	}
+	m.message = message{}
+	b := m.bodyBox()
+	switch {
+	case m.hasTabs() && at.Y == 1:
+		if n := m.tabAt(at.X); n >= 0 {
+			return m.showNumber(n)
+		}
+	case b.contains(at.X, at.Y):
+		return m.page().click(m, b, at.X, at.Y)
+	}
+	return nil
+}
+
+// wheel scrolls the page, or the pane under the pointer.
+func (m *model) wheel(at tea.Mouse) {
+	lines := map[tea.MouseButton]int{tea.MouseWheelUp: -wheelRows, tea.MouseWheelDown: wheelRows}[at.Button]
+	if o, ok := m.page().(*overview); ok {
+		if i, _ := o.paneAt(m.bodyBox(), at.X, at.Y); i >= 0 {
+			o.focus = i
+		}
+	}
+	m.page().scroll(m, m.bodyBox(), lines)
+}
+
+// loadSettings loads which settings take effect after a restart.
+func loadSettings(ctx context.Context, s *server, _ time.Time) (store, error) {
+	var response struct {
+		Settings []plain `json:"restart_needed"`
+	}
+	err := s.get(ctx, "health", &response)
+	return func(b *state) { b.Restart = response.Settings }, ignoreMissing(err) // a proxy may hide this path
+}
+
+// restartNote is the header's note about settings that need a restart.
+func (b *state) restartNote() string {
+	if len(b.Restart) == 0 {
+		return ""
+	}
+	return "restart needed for " + strings.Join(texts(b.Restart), ", ")
 }

@@ -252,3 +252,244 @@ func (m *model) hints() string {
 	}
 	return text
 }
+
+// box is an area of the screen.
+type box struct{ x, y, width, height int }
+
+func (b box) contains(x, y int) bool {
+	return x >= b.x && x < b.x+b.width && y >= b.y && y < b.y+b.height
+}
+
+// page is what fills the screen between the tabs and the footer: a table, a document or
+// the overview. Pages that were opened one from another form a stack.
+type page interface {
+	title() plain
+	draw(m *model, b box) []string // as many lines as the box is high
+	press(m *model, key string) tea.Cmd
+	click(m *model, b box, x, y int) tea.Cmd
+	scroll(m *model, b box, lines int)
+	filterText() *plain
+	actions() []action
+	needs() lists
+}
+
+// action is a key with an effect on the selected row.
+type action struct {
+	key, does string
+	do        func(m *model, row string) tea.Cmd
+	rowless   bool // it needs no row
+}
+
+// run runs the action with a key.
+func run(m *model, actions []action, key, row string) (tea.Cmd, bool) {
+	for _, a := range actions {
+		if a.key == key {
+			return a.do(m, row), true
+		}
+	}
+	return nil, false
+}
+
+// page is the page on top.
+func (m *model) page() page { return m.pages[len(m.pages)-1] }
+
+// push opens a page from the one on top.
+func (m *model) push(p page) tea.Cmd {
+	m.pages = append(m.pages, p)
+	m.loading.stale.add(p.needs())
+	commands := []tea.Cmd{m.loadStale()}
+	if d, ok := p.(*document); ok && d.load != nil {
+		commands = append(commands, m.loadDocument(d))
+	}
+	return tea.Batch(commands...)
+}
+
+// pop goes back to the page below. It reports whether there is one.
+func (m *model) pop() bool {
+	if len(m.pages) < 2 {
+		return false
+	}
+	m.pages = m.pages[:len(m.pages)-1]
+	return true
+}
+
+// show replaces all pages.
+func (m *model) show(p page) tea.Cmd {
+	m.pages = nil
+	return m.push(p)
+}
+
+// crumbs are the titles of the pages, from the first to the one on top.
+func (m *model) crumbs() plain {
+	titles := make([]string, len(m.pages))
+	for i, p := range m.pages {
+		titles[i] = string(p.title())
+	}
+	return plain(strings.Join(titles, " › "))
+}
+
+// bodyBox is the area of the page.
+func (m *model) bodyBox() box {
+	top := 1
+	if m.hasTabs() {
+		top = 2
+	}
+	return box{0, top, m.width, max(m.height-top-1, 0)}
+}
+
+// titleRule draws the title of a page or a pane as a line.
+func titleRule(title string, width int, focused bool) string {
+	style := styles[faint]
+	if focused {
+		style = titleStyle
+	}
+	text := cut("─ "+title+" ", width)
+	return style.Render(text + strings.Repeat("─", max(width-textWidth(text), 0)))
+}
+
+// matches reports whether a text contains a filter, or does not for a filter that begins
+// with an exclamation mark.
+func matches(filter, text string) bool {
+	filter, text = strings.ToLower(filter), strings.ToLower(text)
+	if without, inverted := strings.CutPrefix(filter, "!"); inverted {
+		return without == "" || !strings.Contains(text, without)
+	}
+	return strings.Contains(text, filter)
+}
+
+// help are the keys of the dashboard. The lines fit into 60 columns.
+var help = []styled{
+	{"Everywhere", bold},
+	{"1 to 9     overview, servers, tools, approvals, jobs,", normal},
+	{"           calls, traces, log, nodes", normal},
+	{":          commands: the same names, :tools SERVER,", normal},
+	{"           :traces all, :stderr SERVER, :shell, :quit;", normal},
+	{"           :call TOOL key=value, or JSON: its result;", normal},
+	{"           :run SCRIPT key=value: as a job; tab completes", normal},
+	{"/          only rows or lines with a text; /!text: without", normal},
+	{"enter      open the row: a server's tools, a tool's", normal},
+	{"           schema, a job's steps, a trace's waterfall", normal},
+	{"esc        clear the filter, go back; also backspace, q", normal},
+	{"space      pause and continue updates", normal},
+	{"s          REPL of the server; ctrl+d comes back", normal},
+	{"?          this help", normal},
+	{"q, ctrl+c  quit; q only on the first page", normal},
+	{},
+	{"Tables", bold},
+	{"↑ ↓ j k    select; also pgup, pgdn, home, end, g, G", normal},
+	{"shift+...  sort by the column with this capital letter;", normal},
+	{"           again: the other way", normal},
+	{"tab, ← →   another pane of the overview", normal},
+	{},
+	{"Servers", bold},
+	{"i          all details", normal},
+	{"r          reconnect now, or restore a removed one", normal},
+	{"l          what it writes to standard error, live", normal},
+	{"t          its traces; also of a tool, a call, a job", normal},
+	{"x          remove, after a question", normal},
+	{},
+	{"Tools", bold},
+	{"e          call it: the command with its name", normal},
+	{},
+	{"Approvals", bold},
+	{"a          allow the plan, or approve the definition", normal},
+	{"d          deny the plan, or refuse the definition", normal},
+	{},
+	{"Jobs", bold},
+	{"l          output, live", normal},
+	{"c          cancel, after a question", normal},
+	{},
+	{"Mouse", bold},
+	{"click      select a row, a pane or a tab; the selected", normal},
+	{"           row opens; a column title sorts", normal},
+	{"wheel      scroll; to mark text, hold shift", normal},
+	{},
+	{"Escape sequences in texts from servers are removed.", faint},
+}
+
+func helpPage() page { return &document{name: "Help", body: fixed(help)} }
+
+// snapshotRows is how many jobs, calls and lines a snapshot has.
+const snapshotRows = 20
+
+// snapshot writes the state as text without colours. A width above 0 truncates lines.
+func snapshot(s *server, b *state, now time.Time, width int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Luanette at %s: %s, %s, %s\n", s.address(),
+		counted(len(b.Upstreams), "server", "servers"), counted(len(b.Jobs), "job", "jobs"),
+		counted(b.Approvals, "pending approval", "pending approvals"))
+	if note := b.restartNote(); note != "" {
+		text.WriteString(note + "\n")
+	}
+	for _, v := range snapshotViews() {
+		rows := v.rows(b, scope{}, now)
+		if v.name() != "servers" {
+			rows = rows[:min(len(rows), snapshotRows)]
+		}
+		switch {
+		case len(rows) > 0:
+			text.WriteString("\n")
+			writeRows(&text, titled(v), rows, width)
+		case v.name() != "nodes":
+			fmt.Fprintf(&text, "\n%s\n  none\n", viewTitle(v))
+		}
+	}
+	return text.String()
+}
+
+// snapshotViews are the parts of a snapshot.
+func snapshotViews() []view { return append(overviewViews(), nodesView{}) }
+
+// titled are the columns of a view; the first has the view's name.
+func titled(v view) []column {
+	cols := v.columns()
+	for i := range cols {
+		cols[i].title = plain(strings.ToLower(string(cols[i].title)))
+	}
+	cols[0].title = viewTitle(v)
+	return cols
+}
+
+// writeRows writes rows under their titles, in columns as wide as their contents.
+func writeRows(text *strings.Builder, cols []column, rows []row, width int) {
+	const most = 60
+	widths := make([]int, len(cols))
+	for _, r := range rows {
+		for i, c := range r.cells {
+			widths[i] = max(widths[i], min(ansi.StringWidth(string(c.text)), most))
+		}
+	}
+	titles := row{}
+	for i, c := range cols {
+		titles.cells = append(titles.cells, cell{text: c.title})
+		if widths[i] > 0 { // empty columns are left out
+			widths[i] = max(widths[i], ansi.StringWidth(string(c.title)))
+		}
+	}
+	for _, r := range append([]row{titles}, rows...) {
+		text.WriteString(alignColumns(r.cells, cols, widths, width) + "\n")
+	}
+}
+
+// alignColumns writes cells in columns; the last one is not padded.
+func alignColumns(cells []cell, cols []column, widths []int, width int) string {
+	var row strings.Builder
+	for i, c := range cells {
+		switch last := i == len(cells)-1; {
+		case widths[i] == 0:
+			continue
+		case last:
+			row.WriteString(string(c.text))
+		case cols[i].right:
+			shown := cut(string(c.text), widths[i])
+			row.WriteString(strings.Repeat(" ", widths[i]-ansi.StringWidth(shown)) + shown + "  ")
+		default:
+			row.WriteString(fill(string(c.text), widths[i]) + "  ")
+		}
+	}
+	shown := strings.TrimRight(row.String(), " ")
+	if width > 0 {
+		shown = cut(shown, width)
+	}
+	return shown
+}

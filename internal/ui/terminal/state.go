@@ -1,10 +1,19 @@
 package terminal
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/sse"
 )
 
 // state is what is known about the server: lists that were loaded, and events since.
@@ -188,3 +197,217 @@ func (b *state) perSecond(now time.Time) float64 {
 	}
 	return float64(n) / window.Seconds()
 }
+
+// Messages about the server for the model.
+type (
+	// eventBatch holds the events of one batchInterval, so that many events cause few redraws.
+	eventBatch []serverEvent
+	// connected says that the event stream is open.
+	connected struct{}
+	// disconnected says that the stream failed, and when the next attempt is.
+	disconnected struct {
+		err  error
+		next time.Time
+	}
+)
+
+const (
+	batchInterval = 33 * time.Millisecond // how long events are collected into one batch
+	minRetry      = 500 * time.Millisecond
+	maxRetry      = 5 * time.Second
+	maxBatch      = 1000
+)
+
+// followEvents sends the server's events as messages until ctx ends. After a
+// disconnect it reconnects and continues after the last event.
+func followEvents(ctx context.Context, s *server, now func() time.Time, send func(tea.Msg)) {
+	after, delay := "all", minRetry
+	for ctx.Err() == nil {
+		body, err := s.events(ctx, after, true)
+		if err == nil {
+			send(connected{})
+			delay = minRetry
+			after, err = readBatches(ctx, body, after, send)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		send(disconnected{err, now().Add(delay)})
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+		}
+		delay = min(2*delay, maxRetry)
+	}
+}
+
+// readBatches reads a stream to its end and sends its events in batches. It returns the
+// id of the last event.
+func readBatches(ctx context.Context, body io.ReadCloser, after string, send func(tea.Msg)) (string, error) {
+	defer func() { _ = body.Close() }()
+	read := make(chan serverEvent, maxBatch)
+	var failed error
+	go func() { // ends with the stream, which ends with ctx
+		defer close(read)
+		failed = readEvents(ctx, body, &after, read)
+	}()
+	for first := range read {
+		batch := eventBatch{first}
+		gathered := time.After(batchInterval)
+	more:
+		for len(batch) < maxBatch {
+			select {
+			case e, open := <-read:
+				if !open {
+					break more
+				}
+				batch = append(batch, e)
+			case <-gathered:
+				break more
+			}
+		}
+		send(batch)
+	}
+	return after, failed
+}
+
+func readEvents(ctx context.Context, body io.Reader, after *string, into chan<- serverEvent) error {
+	for events := sse.NewReader(body, 0); ; {
+		e, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			return fault.New(fault.Unavailable, "the server closed the connection")
+		}
+		if err != nil {
+			return fault.Wrap(fault.Unavailable, err, "read events")
+		}
+		*after = e.ID
+		if t, ok := parseEvent(e); ok {
+			select {
+			case into <- t:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// parseEvent decodes an event; events that cannot be decoded are ignored.
+func parseEvent(e sse.Event) (serverEvent, bool) {
+	var t serverEvent
+	return t, json.Unmarshal(e.Data, &t) == nil
+}
+
+// call is a call of a tool.
+type call struct {
+	Number uint64    `json:"call"`
+	Space  plain     `json:"namespace"`
+	Tool   plain     `json:"tool"`
+	Caller plain     `json:"caller,omitempty"`
+	Depth  int       `json:"depth"`
+	TookMS float64   `json:"duration_ms,omitempty"`
+	Kind   plain     `json:"error_type,omitempty"`
+	Error  plain     `json:"error,omitempty"`
+	Began  time.Time `json:"began"`
+	Ended  bool      `json:"ended"`
+	Node   plain     `json:"node,omitempty"` // if it is not the node that we read from
+}
+
+func (c *call) title() plain {
+	if c.Space == "" {
+		return c.Tool
+	}
+	return c.Space + "." + c.Tool
+}
+
+// key identifies the call: each node counts its own.
+func (c *call) key() string {
+	return strconv.FormatUint(c.Number, 10) + string(at(c.Node)) + " " + c.Began.String()
+}
+
+// ownTools are the tools that the dashboard itself calls. Their calls are not shown.
+var ownTools = []plain{"job_list", "approval_list", "job_status", "job_logs", "job_journal", "search_tools", "get_tool_definitions"}
+
+func (c *call) isOwn() bool {
+	return c.Space == "" && c.Depth <= 1 && slices.Contains(ownTools, c.Tool)
+}
+
+// callsView lists the latest calls of tools.
+type callsView struct{}
+
+func (callsView) name() string { return "calls" }
+
+func (callsView) columns() []column {
+	return []column{
+		{title: "Began", width: 8},
+		{title: "Tool", width: 28},
+		{title: "Duration", width: 9, right: true},
+		{title: "Caller", width: 16, from: 110},
+		{title: "Result", from: 56},
+	}
+}
+
+func (callsView) rows(b *state, of scope, now time.Time) (rows []row) {
+	for i := len(b.Calls) - 1; i >= max(0, len(b.Calls)-maxCalls); i-- {
+		c := &b.Calls[i]
+		if of.server != "" && c.Space != of.server {
+			continue
+		}
+		took, result := lasting(millis(c.TookMS)), cell{text: "ok", style: green}
+		switch {
+		case !c.Ended:
+			took, result = lasting(now.Sub(c.Began)), cell{text: "running", style: yellow}
+		case c.Kind != "":
+			result = cell{text: c.Kind + ": " + c.Error, style: red}
+		}
+		rows = append(rows, row{c.key(), []cell{moment(c.Began, now), {text: c.title() + at(c.Node)}, took, {text: c.Caller, style: faint}, result}})
+	}
+	return rows
+}
+
+// call finds a call by its key.
+func (b *state) call(key string) *call {
+	for i := range b.Calls {
+		if b.Calls[i].key() == key {
+			return &b.Calls[i]
+		}
+	}
+	return nil
+}
+
+// open shows one call.
+func (callsView) open(m *model, _ scope, row string) tea.Cmd {
+	c := m.shown().call(row)
+	if c == nil {
+		return nil
+	}
+	last := *c // calls are not kept for ever
+	return m.push(&document{name: last.title(), row: row, does: callsView{}.actions(scope{}), body: func(b *state, _ int, now time.Time) []styled {
+		if c := b.call(row); c != nil {
+			last = *c
+		}
+		return last.facts(now)
+	}})
+}
+
+func (c *call) facts(now time.Time) []styled {
+	state := plain("running")
+	if c.Ended {
+		state = "ended after " + short(millis(c.TookMS))
+	}
+	return slices.Concat(field("tool", c.title()), field("began", clockTime(c.Began, now)), field("state", state), field("caller", c.Caller),
+		field("depth", c.Depth), field("node", c.Node), coloured(field("error type", c.Kind), red), coloured(field("error", c.Error), red))
+}
+
+func (callsView) newestFirst() {}
+
+func (callsView) actions(scope) []action {
+	return []action{{key: "t", does: "traces", do: func(m *model, row string) tea.Cmd {
+		if c := m.shown().call(row); c != nil {
+			return m.showTraces(scope{tool: c.title()})
+		}
+		return nil
+	}}}
+}
+
+func (callsView) empty(scope) plain { return "no calls yet" }
+func (callsView) needs() lists      { return lists{} }

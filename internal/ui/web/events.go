@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/observe/phrase"
+	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
 const (
@@ -224,4 +226,136 @@ func (s *stream) flush() error {
 		s.err = s.control.Flush()
 	}
 	return s.err
+}
+
+// LogLine is the event of one log record.
+type LogLine struct {
+	Time    time.Time         `json:"time"`
+	Level   string            `json:"level"`
+	Message string            `json:"message"`
+	Attrs   map[string]string `json:"facts,omitempty"`
+}
+
+// EventType is "log.line".
+func (LogLine) EventType() string { return "log.line" }
+
+// maxAttr is how many bytes of one attribute's value are published.
+const maxAttr = 1 << 10
+
+// LogHandler is a slog.Handler that publishes records as events. It accepts all
+// levels: the logger in front of it chooses the records.
+type LogHandler struct {
+	bus    *event.Bus
+	prefix string // of open groups
+	attrs  []slog.Attr
+}
+
+// NewLogHandler returns a handler that publishes on bus.
+func NewLogHandler(bus *event.Bus) *LogHandler { return &LogHandler{bus: bus} }
+
+// Enabled reports true.
+func (l *LogHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle publishes a record. Values with a LogValue method, such as secrets, are
+// resolved first.
+func (l *LogHandler) Handle(_ context.Context, r slog.Record) error {
+	line := LogLine{Time: r.Time, Level: r.Level.String(), Message: r.Message, Attrs: map[string]string{}}
+	for _, attr := range l.attrs {
+		line.add("", attr)
+	}
+	r.Attrs(func(attr slog.Attr) bool {
+		line.add(l.prefix, attr)
+		return true
+	})
+	l.bus.Publish(line)
+	return nil
+}
+
+// add adds an attribute; groups become dotted names.
+func (l *LogLine) add(prefix string, attr slog.Attr) {
+	value := attr.Value.Resolve()
+	if value.Kind() == slog.KindGroup {
+		if attr.Key != "" {
+			prefix += attr.Key + "."
+		}
+		for _, inner := range value.Group() {
+			l.add(prefix, inner)
+		}
+		return
+	}
+	text := value.String()
+	if len(text) > maxAttr {
+		text = text[:maxAttr] + "…"
+	}
+	l.Attrs[prefix+attr.Key] = text
+}
+
+// WithAttrs returns a handler that adds attributes to every record.
+func (l *LogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	more := *l
+	more.attrs = append([]slog.Attr{}, l.attrs...)
+	for _, attr := range attrs {
+		attr.Key = l.prefix + attr.Key
+		more.attrs = append(more.attrs, attr)
+	}
+	return &more
+}
+
+// WithGroup returns a handler that puts name and a dot before the names of attributes.
+
+func (l *LogHandler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return l
+	}
+	more := *l
+	more.prefix += name + "."
+	return &more
+}
+
+// calls reports the calls of the last hour, or of the span that the request names, on
+// this node.
+func (s *Server) calls(w http.ResponseWriter, r *http.Request) {
+	span := time.Hour
+	if text := r.URL.Query().Get("span"); text != "" {
+		parsed, err := time.ParseDuration(text)
+		if err != nil || parsed < time.Minute || parsed > 24*time.Hour {
+			httpjson.Error(w, http.StatusBadRequest, fault.New(fault.InvalidParams, "span: %q is not a time between 1m and 24h", text).WithHint("for example span=6h"))
+			return
+		}
+		span = parsed
+	}
+	httpjson.JSON(w, http.StatusOK, s.options.Calls.Report(span, principal.Of(r.Context())))
+}
+
+// defaultTraces is how many traces are listed if the request has no limit.
+const defaultTraces = 100
+
+// traces lists recent traces, newest first.
+func (s *Server) traces(w http.ResponseWriter, r *http.Request) {
+	limit := defaultTraces
+	if text := r.URL.Query().Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			httpjson.Error(w, http.StatusBadRequest, fault.New(fault.InvalidParams, "limit %q is not a number above 0", text))
+			return
+		}
+		limit = n
+	}
+	list := s.options.Traces.List(r.Context(), limit)
+	if list == nil {
+		list = []telemetry.Trace{}
+	}
+	httpjson.JSON(w, http.StatusOK, map[string]any{"traces": list})
+}
+
+// trace returns one trace with its spans.
+func (s *Server) trace(w http.ResponseWriter, r *http.Request) {
+	whole, found := s.options.Traces.Get(r.Context(), r.PathValue("id"))
+	if !found {
+		httpjson.Error(w, http.StatusNotFound, fault.New(fault.NotFound, "trace %q is not stored", r.PathValue("id")).
+			WithHint("only recent traces are stored; hud.recent_traces in luanette.toml sets how many"))
+
+		return
+	}
+	httpjson.JSON(w, http.StatusOK, whole)
 }
