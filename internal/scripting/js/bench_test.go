@@ -51,8 +51,7 @@ func BenchmarkFreshInstance(b *testing.B) {
 func BenchmarkTenParallelCalls(b *testing.B) {
 	host := HostFuncs{OnCall: func(_ context.Context, _ string, args json.RawMessage) (json.RawMessage, error) { return args, nil }}
 	benchmarkRun(b, Program{
-		Source:     "await Promise.all(Array.from({length: 10}, (_, i) => mcp.server.tool({i})))",
-		Namespaces: []string{"mcp"},
+		Source: "await Promise.all(Array.from({length: 10}, (_, i) => mcp.server.tool({i})))",
 	}, host)
 }
 
@@ -74,7 +73,7 @@ func BenchmarkMegabyteBothWays(b *testing.B) {
 	data := json.RawMessage("[" + strings.Join(rows, ",") + "]")
 	host := HostFuncs{OnCall: func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return data, nil }}
 	b.SetBytes(int64(2 * len(data)))
-	benchmarkRun(b, Program{Source: "await mcp.a.b()", Namespaces: []string{"mcp"}, Limits: Limits{Output: 4 << 20, Time: time.Minute}}, host)
+	benchmarkRun(b, Program{Source: "await mcp.a.b()", Limits: Limits{Output: 4 << 20, Time: time.Minute}}, host)
 }
 
 func BenchmarkSessionEval(b *testing.B) {
@@ -83,17 +82,6 @@ func BenchmarkSessionEval(b *testing.B) {
 		if _, err := s.Eval(b.Context(), Program{Source: "n = (globalThis.n ?? 0) + 1"}, HostFuncs{}); err != nil {
 			b.Fatal(err)
 		}
-	}
-	b.ReportMetric(float64(s.Size()), "bytes-at-rest")
-}
-
-func BenchmarkFork(b *testing.B) {
-	s := warm(b).NewSession()
-	if _, err := s.Eval(b.Context(), Program{Source: "let n = 1"}, HostFuncs{}); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		s.Fork()
 	}
 }
 

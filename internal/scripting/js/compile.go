@@ -1,181 +1,173 @@
 package js
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	_ "embed"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
-	"time"
 
-	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 )
 
-// patience is how long the first script waits for machine code before the interpreter
-// runs it: enough to load stored code.
-const patience = 150 * time.Millisecond
+// compressed is QuickJS as WebAssembly: qjs-wasi.wasm of the module go-quickjs-wasi-reactor,
+// which would add a megabyte more to the program, changed so that it can be stopped. A test
+// changes it, and holds this file against what it makes: see rewrite_test.go.
+//
+//go:embed quickjs.wasm.gz
+var compressed []byte
 
-// compilation is the compiling in the background. Where no code is stored, it first makes
-// the interpreter ready, so that no script waits longer than that takes.
-type compilation struct {
+// Imports that the sandbox never serves carry our own calls, so that nothing in the module
+// has to be renumbered. Only their signatures matter.
+const (
+	importCall   = "path_rename"             // (ctx, argc, argv, magic, 0, 0) i32s → address of a JSValue
+	importPoll   = "path_unlink_file"        // (native, 0, 0) i32s → 1 to stop
+	importReject = "path_filestat_set_times" // (handled, 0, 0, 0 i32s, promise, reason i64s, 0) → ignored
+)
+
+// Exports that were added.
+const (
+	exportStack = "__sp"    // the C stack pointer
+	exportFloor = "__floor" // the lowest address the C stack may reach
+)
+
+// Functions that were added to the table, for use as C callbacks.
+const (
+	tableInterrupt = 580 + iota // a JSInterruptHandler that polls the host
+	tableCall                   // a JSCFunctionMagic that calls the host
+	tableReject                 // a JSHostPromiseRejectionTracker that notifies the host
+)
+
+// quickJS is the engine's WebAssembly. It is needed only until it is compiled.
+func quickJS() ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		return nil, fmt.Errorf("read the JavaScript engine: %w", err)
+	}
+	wasm, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("read the JavaScript engine: %w", err)
+	}
+	return wasm, nil
+}
+
+// checksum is the CRC-32 of the engine's WebAssembly, which gzip has at its end.
+func checksum() uint32 { return binary.LittleEndian.Uint32(compressed[len(compressed)-8:]) }
+
+// backend is the engine's WebAssembly as machine code, ready to be instantiated.
+type backend struct {
+	wasm     wazero.Runtime
+	cache    wazero.CompilationCache // nil without a directory
+	compiled wazero.CompiledModule
+}
+
+// newBackend compiles to machine code, or loads the code from a folder in which it was
+// stored before. Where wazero has no compiler it interprets. It ends early with ctx. After
+// an error nothing is left open.
+func newBackend(ctx context.Context, folder string) (*backend, error) {
+	wasm, err := quickJS()
+	if err != nil {
+		return nil, err
+	}
+	b := &backend{}
+	config := wazero.NewRuntimeConfig() // region limits memory, and records that it did
+	if folder != "" {
+		if b.cache, err = wazero.NewCompilationCacheWithDir(folder); err != nil {
+			return nil, fmt.Errorf("open the compilation cache: %w", err)
+		}
+		config = config.WithCompilationCache(b.cache)
+	}
+	// Only with several workers does compiling end with ctx.
+	ctx = experimental.WithCompilationWorkers(ctx, max(2, runtime.GOMAXPROCS(0)))
+	b.wasm = wazero.NewRuntimeWithConfig(ctx, config)
+	if err = serveWASI(ctx, b.wasm); err == nil {
+		b.compiled, err = b.wasm.CompileModule(ctx, wasm)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("compile the JavaScript engine: %w", err), b.close(ctx))
+	}
+	return b, nil
+}
+
+// close releases everything; no instance may be in use.
+func (b *backend) close(ctx context.Context) error {
+	var errs []error
+	if b.wasm != nil {
+		errs = append(errs, b.wasm.Close(ctx))
+	}
+	if b.cache != nil {
+		errs = append(errs, b.cache.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// preparation makes the machine in the background.
+type preparation struct {
 	cancel  context.CancelFunc
-	ready   chan struct{} // closed when the interpreter is ready
-	spare   *machine      // interprets, until there is machine code; guarded by the engine's mu
 	ahead   bool          // no script has asked for it yet; guarded by the engine's mu
-	done    chan struct{}
+	done    chan struct{} // closed when the following are valid
+	machine *machine
+	err     error
 	ended   chan struct{} // closed when nothing of it runs any more
-	backend *backend      // valid after done, like the following
-	table   rewritten     // of the backend
-	err     error         // why there is no machine code: scripts are interpreted
 }
 
-// compileLocked returns the compilation, and starts it before the first use. The caller
+// prepareLocked returns the preparation, and starts it before the first use. The caller
 // holds mu.
-func (e *Engine) compileLocked() *compilation {
-	if e.compiling == nil {
+func (e *Engine) prepareLocked() *preparation {
+	if e.prepared == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		e.compiling = &compilation{cancel: cancel, ready: make(chan struct{}), done: make(chan struct{}), ended: make(chan struct{})}
-		go e.compile(ctx, e.compiling)
+		e.prepared = &preparation{cancel: cancel, done: make(chan struct{}), ended: make(chan struct{})}
+		go e.prepare(ctx, e.prepared)
 	}
-	return e.compiling
+	return e.prepared
 }
 
-// compile compiles, and lets the next scripts use the machine code.
-func (e *Engine) compile(ctx context.Context, c *compilation) {
-	defer close(c.ended)
-	defer c.cancel()
+// prepare makes the machine. After an error the next script tries again.
+func (e *Engine) prepare(ctx context.Context, p *preparation) {
+	defer close(p.ended)
+	defer p.cancel()
 	stored := e.options.CacheDir != "" && e.cached()
-	if !stored {
-		e.interpret(ctx, c)
-	}
-	e.translate(ctx, c)
+	m, err := e.makeMachine(ctx)
 	e.mu.Lock()
-	close(c.done)
-	c.spare = nil
-	e.adoptLocked(ctx, c)
-	unload := c.ahead && e.machine == nil && e.entering == 0 && c.err == nil
-	if unload {
-		e.compiling = nil
+	unload := p.ahead && err == nil
+	if unload || err != nil {
+		e.prepared = nil
 	}
+	if p.err = err; !unload {
+		p.machine = m
+	}
+	close(p.done)
 	e.mu.Unlock()
 	if unload {
-		_ = c.backend.close(context.WithoutCancel(ctx)) // closing memory cannot lose anything
-		c.backend = nil
+		_ = m.backend.close(context.WithoutCancel(ctx)) // closing memory cannot lose anything
 	}
 	if !stored {
 		debug.FreeOSMemory() // compiling takes a hundred times what the server needs when it is idle
 	}
 }
 
-// translate compiles with the cache, or without it if that fails.
-func (e *Engine) translate(ctx context.Context, c *compilation) {
-	c.backend, c.table, c.err = newCompiled(ctx, e.options.CacheDir)
+// makeMachine compiles with the cache, or without it if that fails, and builds the machine.
+func (e *Engine) makeMachine(ctx context.Context) (*machine, error) {
+	b, err := newBackend(ctx, e.options.CacheDir)
 	switch {
-	case c.err == nil:
+	case err == nil:
 		e.markCached()
 	case ctx.Err() == nil && e.options.CacheDir != "": // the cache is damaged or cannot be written
-		e.options.Log.WarnContext(ctx, "stored JavaScript engine not usable: compiling without it", "folder", e.options.CacheDir, "error", c.err)
-		c.backend, c.table, c.err = newCompiled(ctx, "")
+		e.options.Log.WarnContext(ctx, "stored JavaScript engine not usable: compiling without it", "folder", e.options.CacheDir, "error", err)
+		b, err = newBackend(ctx, "")
 	}
-	if c.err != nil {
-		c.backend = nil
-		if ctx.Err() == nil {
-			e.options.Log.WarnContext(ctx, "JavaScript is interpreted: scripts are slow", "error", c.err)
-		}
-	}
-}
-
-// interpret makes a machine that interprets. An error is left to the first script.
-func (e *Engine) interpret(ctx context.Context, c *compilation) {
-	defer close(c.ready)
-	b, table, err := newInterpreted(ctx)
-	if err != nil {
-		return
-	}
-	m, err := newMachine(ctx, b, table, e.options)
-	if err != nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	c.spare = m
-}
-
-// adoptLocked makes the machine use the machine code, if both exist. The interpreter is
-// left to the garbage collector, as scripts may still run in it. The caller holds mu.
-func (e *Engine) adoptLocked(ctx context.Context, c *compilation) {
-	select {
-	case <-c.done:
-	default:
-		return
-	}
-	if e.machine == nil || c.backend == nil {
-		return
-	}
-	c.table = rewritten{} // no longer needed
-	if e.machine.backend.Swap(c.backend) == c.backend {
-		return
-	}
-	for _, in := range e.pool.empty() {
-		_ = in.close(context.WithoutCancel(ctx)) // closing memory cannot lose anything
-	}
-}
-
-// prepare returns the machine. The first caller builds it: from machine code if that is
-// ready soon, otherwise from the interpreter.
-func (e *Engine) prepare(ctx context.Context, c *compilation) (*machine, error) {
-	wait := patience
-	if e.options.CacheDir == "" || !e.cached() {
-		wait = time.Minute // the interpreter is being made ready: a second one would not be sooner
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-c.done:
-	case <-c.ready:
-	case <-timer.C:
-	case <-ctx.Done():
-		return nil, fault.Wrap(fault.CodeOf(ctx.Err()), context.Cause(ctx), "wait for the JavaScript engine")
-	}
-	e.building.Lock()
-	defer e.building.Unlock()
-	e.mu.Lock()
-	m := e.machine
-	e.mu.Unlock()
-	if m != nil {
-		return m, nil
-	}
-	m, err := e.build(context.WithoutCancel(ctx), c)
-	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "prepare JavaScript")
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.machine = m
-	e.adoptLocked(ctx, c)
-	return m, nil
-}
-
-// build builds the machine from what there is.
-func (e *Engine) build(ctx context.Context, c *compilation) (*machine, error) {
-	select {
-	case <-c.done:
-		if c.backend != nil {
-			return newMachine(ctx, c.backend, c.table, e.options)
-		}
-	default:
-	}
-	e.mu.Lock()
-	spare := c.spare
-	e.mu.Unlock()
-	if spare != nil {
-		return spare, nil
-	}
-	b, table, err := newInterpreted(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return newMachine(ctx, b, table, e.options)
+	return newMachine(ctx, b, e.options)
 }
 
 // Precompile compiles in the background and stores the machine code in Options.CacheDir,
@@ -187,10 +179,10 @@ func (e *Engine) Precompile() {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed || e.compiling != nil {
+	if e.closed || e.prepared != nil {
 		return
 	}
-	e.compileLocked().ahead = true
+	e.prepareLocked().ahead = true
 }
 
 // marker names a file that exists if machine code of this module was stored. It may be
@@ -211,15 +203,15 @@ func (e *Engine) markCached() {
 	}
 }
 
-// stop ends the compiling: at once if no script has run, otherwise when ctx ends, so that
-// the next process finds machine code.
-func (c *compilation) stop(ctx context.Context, used bool) {
-	if used {
+// stop ends the compiling: at once if no script has asked for it, otherwise when ctx ends,
+// so that the next process finds machine code.
+func (p *preparation) stop(ctx context.Context, ahead bool) {
+	if !ahead {
 		select {
-		case <-c.done:
+		case <-p.done:
 		case <-ctx.Done():
 		}
 	}
-	c.cancel()
-	<-c.ended
+	p.cancel()
+	<-p.ended
 }

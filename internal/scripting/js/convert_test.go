@@ -98,7 +98,7 @@ func FuzzRoundTrip(f *testing.F) {
 			t.Skip("no JSON, or more of it than is worth the time")
 		}
 		host := HostFuncs{OnCall: func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return given, nil }}
-		got, err := shared.Run(t.Context(), Program{Source: "__result__ = [await mcp.x.y()]", Namespaces: []string{"mcp"}, Limits: Limits{Time: time.Minute}}, host)
+		got, err := shared.Run(t.Context(), Program{Source: "__result__ = [await mcp.x.y()]", Limits: Limits{Time: time.Minute}}, host)
 		if err != nil {
 			t.Fatalf("%s: %v", given, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
@@ -33,8 +32,8 @@ type Options struct {
 type Module struct {
 	Name  string // the object; "" makes the functions globals
 	Funcs []Func // Name is the name in the object
-	// Space makes every other path below the object an asynchronous function of the host,
-	// as with Program.Namespaces.
+	// Space makes every other path below the object an asynchronous function of
+	// the host: with "mcp", mcp.files.read({…}) calls the host as "mcp.files.read".
 	Space bool
 	// Source is an expression: a function. It is called with the object, and with an
 	// object that has all functions, including hidden ones, and helpers: inspect shows
@@ -44,18 +43,15 @@ type Module struct {
 }
 
 // Engine runs scripts, any number in parallel. Nothing is compiled before the first, or
-// [Engine.Precompile]. While it compiles, scripts are interpreted.
+// [Engine.Precompile].
 type Engine struct {
 	options  Options
 	pool     pool
 	underway tally // runs, and host calls that ignore ctx
 
-	building  sync.Mutex // held while the machine is built
-	mu        sync.Mutex
-	machine   *machine     // nil before the first use
-	compiling *compilation // nil before it starts
-	entering  int          // calls that wait for the machine
-	closed    bool
+	mu       sync.Mutex
+	prepared *preparation // nil before the first use
+	closed   bool
 }
 
 // Limits of Options.Memory: what the realm itself needs, and what 32 bits can address.
@@ -88,59 +84,32 @@ func NewEngine(options Options) (*Engine, error) {
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
-	c, used := e.compiling, e.machine != nil || e.entering > 0
+	p := e.prepared
+	ahead := p != nil && p.ahead
 	e.mu.Unlock()
-	if c != nil {
-		c.stop(ctx, used)
+	if p != nil {
+		p.stop(ctx, ahead)
 	}
 	if err := e.underway.wait(ctx); err != nil {
 		return fmt.Errorf("close the JavaScript engine: scripts or their calls are still running: %w", err)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	var errs []error
 	for _, in := range e.pool.empty() {
 		errs = append(errs, in.close(ctx))
 	}
-	switch {
-	case e.machine != nil:
-		errs = append(errs, e.machine.backend.Load().close(ctx))
-		e.machine = nil
-	case e.compiling != nil && e.compiling.backend != nil: // compiled, but never used
-		errs = append(errs, e.compiling.backend.close(ctx))
+	if p != nil && p.machine != nil {
+		errs = append(errs, p.machine.backend.close(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-// Ready waits until scripts can run, compiled or interpreted.
-func (e *Engine) Ready(ctx context.Context) error {
+// Warm waits until scripts can run.
+func (e *Engine) Warm(ctx context.Context) error {
 	_, err := e.enter(ctx)
 	if err == nil {
 		e.underway.done()
 	}
 	return err
-}
-
-// Warm compiles the engine if needed, so that the first script need not wait for it.
-func (e *Engine) Warm(ctx context.Context) error {
-	if _, err := e.enter(ctx); err != nil {
-		return err
-	}
-	defer e.underway.done()
-	return e.compiled(ctx)
-}
-
-// compiled waits until there is machine code, or returns why there is none.
-func (e *Engine) compiled(ctx context.Context) error {
-	e.mu.Lock()
-	c := e.compileLocked() //nolint:contextcheck // it goes on after this caller
-	e.mu.Unlock()
-	select {
-	case <-c.done:
-		return c.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // enter returns the machine for a run, which ends with underway.done.
@@ -151,25 +120,25 @@ func (e *Engine) enter(ctx context.Context) (*machine, error) {
 		return nil, fault.New(fault.Unavailable, "the JavaScript engine is closed")
 	}
 	e.underway.add()
-	if m := e.machine; m != nil {
-		e.mu.Unlock()
-		return m, nil
-	}
-	e.entering++
-	c := e.compileLocked() //nolint:contextcheck // it goes on after this caller
+	p := e.prepareLocked() //nolint:contextcheck // it goes on after this caller
+	p.ahead = false
 	e.mu.Unlock()
-	m, err := e.prepare(ctx, c)
-	e.mu.Lock()
-	e.entering--
-	e.mu.Unlock()
-	if err != nil {
-		e.underway.done()
+	var err error
+	select {
+	case <-p.done:
+		if p.err == nil {
+			return p.machine, nil
+		}
+		err = fault.Wrap(fault.Internal, p.err, "prepare JavaScript")
+	case <-ctx.Done():
+		err = fault.Wrap(fault.CodeOf(ctx.Err()), context.Cause(ctx), "wait for the JavaScript engine")
 	}
-	return m, err
+	e.underway.done()
+	return nil, err
 }
 
-// Run runs a program once, in its own realm. The outcome has logs and counts also if
-// there is an error. Errors are faults: script_error with an *Error inside, timeout,
+// Run runs a program once, in its own realm. The outcome has counts also if there is an
+// error. Errors are faults: script_error with an *Error inside, timeout,
 // cancelled, limit_exceeded.
 func (e *Engine) Run(ctx context.Context, program Program, host Host) (Outcome, error) {
 	m, err := e.enter(ctx)
@@ -190,24 +159,13 @@ func (e *Engine) Check(ctx context.Context, source, name string) error {
 	}
 	defer e.underway.done()
 	program := &Program{Source: source, Name: name}
-	_, _, err = e.execute(ctx, m, m.template, &run{program: program, host: HostFuncs{}, maps: sourceMaps{}, checking: true}, false)
+	_, _, err = e.execute(ctx, m, m.template, &run{program: program, maps: sourceMaps{}, checking: true}, false)
 	return err
 }
 
 // execute runs a program on an instance with the given image. If keep is set and the
-// program was not stopped, it also returns the image after the run. A program that was
-// interpreted may start again in machine code, as long as the host does not know of it.
+// program was not stopped, it also returns the image after the run.
 func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, keep bool) (Outcome, *image, error) {
-	for {
-		outcome, left, err := e.attempt(ctx, m, img, r, keep)
-		if !r.watch.again || ctx.Err() != nil {
-			return outcome, left, err
-		}
-	}
-}
-
-// attempt runs a program once.
-func (e *Engine) attempt(ctx context.Context, m *machine, img *image, r *run, keep bool) (Outcome, *image, error) {
 	r.limits = r.program.Limits.withDefaults(e.options.Memory)
 	in, err := e.take(ctx, m, img, r.limits)
 	if errors.Is(err, errNoGuestMemory) {
@@ -221,15 +179,11 @@ func (e *Engine) attempt(ctx context.Context, m *machine, img *image, r *run, ke
 		return Outcome{}, nil, fault.Wrap(fault.Internal, err, "start a JavaScript instance")
 	}
 	defer e.put(ctx, m, in)
-	started := time.Now()
 	ctx, cancel := r.limits.deadline(ctx)
 	defer cancel()
-	r.prepare(in, newWatch(ctx, r.limits, func() bool { return m.backend.Load() != in.backend }), &e.underway)
+	r.prepare(in, newWatch(ctx, r.limits), &e.underway)
 	guest := in.bind(ctx)
 	result, err := r.execute(guest)
-	if err != nil && e.tooDeep(ctx, m, r, err) {
-		r.watch.again = true
-	}
 	err = r.explain(ctx, err)
 	cancel()
 	r.calls.abandon()
@@ -238,17 +192,7 @@ func (e *Engine) attempt(ctx context.Context, m *machine, img *image, r *run, ke
 	if keep && !r.watch.stopped() {
 		left = r.imageAfter(guest, m.template, img)
 	}
-	return Outcome{
-		Result: result, Logs: r.console.lines, Dropped: r.console.dropped,
-		Calls: r.calls.made, Absent: r.absent, Memory: int64(in.memory.size), Took: time.Since(started),
-	}, left, err
-}
-
-// tooDeep reports whether a run ended because the interpreter nests calls less deeply than
-// machine code does, after waiting for machine code.
-func (e *Engine) tooDeep(ctx context.Context, m *machine, r *run, err error) bool {
-	return !r.watch.effects && r.in.dead && !r.in.overflowed() && isOverflow(err) &&
-		e.compiled(ctx) == nil && m.backend.Load() != r.in.backend
+	return Outcome{Result: result, Calls: r.calls.made, Absent: r.absent, Memory: int64(in.memory.size)}, left, err
 }
 
 // imageAfter returns the image after a run, or nil if the instance broke.
@@ -262,24 +206,17 @@ func (r *run) imageAfter(ctx context.Context, template, before *image) *image {
 
 func (r *run) prepare(in *instance, w watch, underway *tally) {
 	r.in, r.watch = in, w
-	r.rejections, r.absent = nil, false
-	r.console = console{left: r.limits.Logs}
 	r.calls = newCalls(r.host, r.limits, underway)
 	in.run = r
 }
 
 // take returns an instance filled with an image: one from the pool, or a new one.
 func (e *Engine) take(ctx context.Context, m *machine, img *image, limits Limits) (*instance, error) {
-	b := m.backend.Load()
 	in, ready := e.pool.take()
-	for in != nil && in.backend != b { // from before there was machine code
-		e.discard(ctx, m, in)
-		in, ready = e.pool.take()
-	}
 	switch {
 	case in == nil:
 		var err error
-		if in, err = newInstance(ctx, b, m.limit); err != nil {
+		if in, err = newInstance(ctx, m.backend, m.limit); err != nil {
 			return nil, err
 		}
 		if err := m.fill(in); err != nil {
@@ -303,7 +240,7 @@ func (e *Engine) take(ctx context.Context, m *machine, img *image, limits Limits
 // and the next script would have less of it.
 func (e *Engine) put(ctx context.Context, m *machine, in *instance) {
 	in.memory.reserve = nil
-	if !in.dead && in.memory.size == m.template.size && in.backend == m.backend.Load() {
+	if !in.dead && in.memory.size == m.template.size {
 		taken, tidy := e.pool.put(in)
 		if tidy {
 			e.underway.run(func() { e.pool.tidy(m.wipe) })

@@ -101,7 +101,6 @@ var exports = [functionCount]struct {
 // time. After a trap it is dead: its memory is undefined and it must be closed.
 type instance struct {
 	handles
-	backend   *backend
 	module    api.Module
 	memory    *region
 	functions [functionCount]api.Function
@@ -142,7 +141,7 @@ func newInstance(ctx context.Context, b *backend, limit uint64) (*instance, erro
 		memory.Free()
 		return nil, fmt.Errorf("instantiate the engine: %w", err)
 	}
-	return &instance{backend: b, module: module, memory: memory}, nil
+	return &instance{module: module, memory: memory}, nil
 }
 
 // close releases the instance and its memory.

@@ -9,12 +9,8 @@ package js
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"encoding/json"
 	"time"
-
-	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // Program is a script and its environment.
@@ -25,22 +21,14 @@ type Program struct {
 	Source string
 	// Name stands for the source in stacks. "" means "script.js".
 	Name string
-	// Globals are variables the script finds, by name.
-	Globals map[string]json.RawMessage
-	// Namespaces are global objects below which every path is an asynchronous function of
-	// the host: with "mcp", mcp.files.read({…}) calls the host as "mcp.files.read".
-	Namespaces []string
-	// Funcs are functions of the host with fixed names.
+	// Funcs are functions of the host that only this program has, as globals. Existing
+	// globals are not replaced.
 	Funcs []Func
-	// Resolve is called for each identifier in the source and returns whether it is a
-	// function of the host, so that thousands of functions cost nothing while they are
-	// not used. Existing globals are not replaced. It may be nil.
-	Resolve func(identifier string) (Func, bool)
 	// Entry is called after the script; the result is then what it returns. It may be
 	// nil.
 	Entry *Entry
-	// OnLine receives each console line when it is written, on the script's goroutine.
-	// It may be nil.
+	// OnLine receives each line of the console when it is written, on the script's
+	// goroutine. It may be nil.
 	OnLine func(Line)
 	Limits Limits
 }
@@ -53,7 +41,6 @@ type Entry struct {
 
 // Func is a function of the host that a script can call.
 type Func struct {
-	// Name is where the script finds it; dots make objects: "tools.search".
 	Name string
 	// Target is the name the host is called with; "" means Name.
 	Target string
@@ -68,7 +55,6 @@ type Limits struct {
 	Time     time.Duration // total time, including waiting; 5 s; negative: no limit
 	Memory   int64         // bytes of the script's memory; the engine's, which is also the most
 	Output   int           // bytes of the result as JSON; 1 MiB
-	Logs     int           // bytes of recorded console text; 256 KiB
 	Calls    int           // calls of the host, all kinds together; 1,000
 	Parallel int           // asynchronous calls at the same time, more wait; 64
 	Steps    int64         // branches, counted in ten thousands; 0: no limit
@@ -100,7 +86,6 @@ func (l Limits) withDefaults(memory int64) Limits {
 		}
 	}
 	fill(&l.Output, 1<<20)
-	fill(&l.Logs, 256<<10)
 	fill(&l.Calls, 1000)
 	fill(&l.Parallel, 64)
 	if l.Time == 0 {
@@ -122,20 +107,16 @@ func (l Limits) deadline(ctx context.Context) (context.Context, context.CancelFu
 
 // Outcome is the outcome of a run, also of one that failed.
 type Outcome struct {
-	Result  json.RawMessage // nil when undefined
-	Logs    []Line
-	Dropped int           // console lines beyond Limits.Logs
-	Calls   int           // calls of the host
-	Absent  bool          // the script does not define Program.Entry
-	Memory  int64         // bytes of memory at the end
-	Took    time.Duration // of the run; start-up of the engine excluded
+	Result json.RawMessage // nil when undefined
+	Calls  int             // calls of the host
+	Absent bool            // the script does not define Program.Entry
+	Memory int64           // bytes of memory at the end
 }
 
 // Line is one line of console output.
 type Line struct {
-	Level string    `json:"level"` // debug, log, info, warn or error
-	Time  time.Time `json:"time"`  // by the machine's clock
-	Text  string    `json:"text"`
+	Level string // debug, log, info, warn or error
+	Text  string
 }
 
 // Host is a script's only access to anything outside its memory. Arguments are a JSON
@@ -158,79 +139,3 @@ type Host interface {
 	// Seed starts Math.random, asked once in a run that uses it. It must not block.
 	Seed(ctx context.Context) uint64
 }
-
-// HostFuncs is a Host made of functions. Nil fields have defaults: no such function, a
-// real sleep, the system clock, a random seed.
-type HostFuncs struct {
-	OnCall func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
-	OnSync func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
-	OnNow  func(ctx context.Context) time.Time
-	OnSeed func(ctx context.Context) uint64
-}
-
-// Start calls OnCall, on the call's own goroutine; without it only "sleep" exists.
-func (h HostFuncs) Start(name string, args json.RawMessage) func(context.Context) (json.RawMessage, error) {
-	return func(ctx context.Context) (json.RawMessage, error) { return h.call(ctx, name, args) }
-}
-
-// Next returns answers in the order they arrive.
-func (h HostFuncs) Next(ctx context.Context, first func(context.Context) (int, error)) (int, error) {
-	return first(ctx)
-}
-
-func (h HostFuncs) call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
-	switch {
-	case h.OnCall != nil:
-		return h.OnCall(ctx, name, args)
-	case name == "sleep":
-		return nil, Sleep(ctx, args)
-	default:
-		return nil, fault.New(fault.ToolNotFound, "no function %s", name)
-	}
-}
-
-// CallSync calls OnSync.
-func (h HostFuncs) CallSync(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
-	if h.OnSync == nil {
-		return nil, fault.New(fault.ToolNotFound, "no function %s", name)
-	}
-	return h.OnSync(ctx, name, args)
-}
-
-// Now calls OnNow, or returns the system time.
-func (h HostFuncs) Now(ctx context.Context) time.Time {
-	if h.OnNow == nil {
-		return time.Now()
-	}
-	return h.OnNow(ctx)
-}
-
-// Seed calls OnSeed, or returns a random seed.
-func (h HostFuncs) Seed(ctx context.Context) uint64 {
-	if h.OnSeed == nil {
-		var b [8]byte
-		_, _ = rand.Read(b[:]) // never fails
-		return binary.LittleEndian.Uint64(b[:])
-	}
-	return h.OnSeed(ctx)
-}
-
-// Sleep implements sleep(ms) in real time: args is the JSON array [ms]. It returns early
-// when ctx ends.
-func Sleep(ctx context.Context, args json.RawMessage) error {
-	var ms []float64
-	if err := json.Unmarshal(args, &ms); err != nil || len(ms) != 1 || ms[0] < 0 {
-		return fault.New(fault.InvalidParams, "sleep takes a number of milliseconds")
-	}
-	const longest = float64(24 * time.Hour / time.Millisecond)
-	timer := time.NewTimer(time.Duration(min(ms[0], longest) * float64(time.Millisecond)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-var _ Host = HostFuncs{}

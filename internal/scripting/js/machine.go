@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	_ "embed"
 )
@@ -34,38 +33,37 @@ const (
 
 // machine is the engine and the image from which all instances start.
 type machine struct {
-	backend     atomic.Pointer[backend] // runs new instances; the interpreter until there is machine code
-	limit       uint64                  // most memory any instance may have
+	backend     *backend
+	limit       uint64 // most memory any instance may have
 	template    *image
 	handles     handles
 	fingerprint [sha256.Size]byte // of everything an image depends on
 }
 
 // newMachine builds the template. After an error the backend is closed.
-func newMachine(ctx context.Context, b *backend, table rewritten, options Options) (*machine, error) {
-	m := &machine{limit: uint64(options.Memory)}
-	m.backend.Store(b)
-	if err := m.build(ctx, table, options.Modules); err != nil {
+func newMachine(ctx context.Context, b *backend, options Options) (*machine, error) {
+	m := &machine{backend: b, limit: uint64(options.Memory)}
+	if err := m.build(ctx, options.Modules); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the JavaScript engine: %w", err), b.close(ctx))
 	}
 	return m, nil
 }
 
 // build boots a first instance and stores its memory as the template.
-func (m *machine) build(ctx context.Context, table rewritten, modules []Module) error {
-	in, err := newInstance(ctx, m.backend.Load(), m.limit)
+func (m *machine) build(ctx context.Context, modules []Module) error {
+	in, err := newInstance(ctx, m.backend, m.limit)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.close(ctx) }() // the template is a copy
 	ctx = in.bind(ctx)
-	if err := in.boot(ctx, table, modules); err != nil {
+	if err := in.boot(ctx, modules); err != nil {
 		return err
 	}
 	m.handles = in.handles
 	m.template = captureTemplate(in)
 	h := sha256.New()
-	for _, part := range [][]byte{table.bytes, []byte(prelude), in.memory.bytes()} {
+	for _, part := range [][]byte{compressed, []byte(prelude), in.memory.bytes()} {
 		h.Write(part)
 	}
 	h.Sum(m.fingerprint[:0])
@@ -74,7 +72,7 @@ func (m *machine) build(ctx context.Context, table rewritten, modules []Module) 
 
 // boot builds a realm: the C stack, the runtime, the prelude, modules. It is
 // deterministic, so that images fit every process that runs the same module.
-func (in *instance) boot(ctx context.Context, table rewritten, modules []Module) error {
+func (in *instance) boot(ctx context.Context, modules []Module) error {
 	b := &booter{in: in}
 	b.call(ctx, fnInitialize)
 	stack := uint32(b.call(ctx, fnMalloc, stackSize))
@@ -85,10 +83,10 @@ func (in *instance) boot(ctx context.Context, table rewritten, modules []Module)
 	b.armStackCheck(ctx)
 	b.call(ctx, fnSetCanBlock, in.runtime, 0)
 	in.context = b.call(ctx, fnNewContext, in.runtime)
-	b.call(ctx, fnSetInterruptHandler, in.runtime, uint64(table.interrupt), 0)
-	b.call(ctx, fnSetRejectionTracker, in.runtime, uint64(table.reject), 0)
+	b.call(ctx, fnSetInterruptHandler, in.runtime, tableInterrupt, 0)
+	b.call(ctx, fnSetRejectionTracker, in.runtime, tableReject, 0)
 	b.locate(ctx)
-	b.prelude(ctx, table, modules)
+	b.prelude(ctx, modules)
 	b.call(ctx, fnFree, b.call(ctx, fnMalloc, headroom))
 	return b.err
 }
@@ -152,7 +150,7 @@ func (b *booter) locate(ctx context.Context) {
 
 // prelude evaluates prelude.js, passes it the host functions, and stores the
 // functions it returns.
-func (b *booter) prelude(ctx context.Context, table rewritten, modules []Module) {
+func (b *booter) prelude(ctx context.Context, modules []Module) {
 	if b.err != nil {
 		return
 	}
@@ -162,7 +160,7 @@ func (b *booter) prelude(ctx context.Context, table rewritten, modules []Module)
 	}
 	natives := make([]value, magicCount)
 	for magic := range natives {
-		natives[magic] = value(b.call(ctx, fnNewCFunction, b.in.context, uint64(table.call),
+		natives[magic] = value(b.call(ctx, fnNewCFunction, b.in.context, tableCall,
 			uint64(b.in.scratch), 0, 1, uint64(magic))) // the name is the empty string in scratch
 	}
 	if b.err != nil {

@@ -34,7 +34,7 @@ func TestPooledInstancesAreClean(t *testing.T) {
 		t.Errorf("%d are ready, %d are not", len(e.pool.ready), len(e.pool.used))
 	}
 	for _, in := range e.pool.ready {
-		if memory := in.memory.bytes(); !bytes.Equal(memory, e.machine.template.full) || bytes.Contains(memory, []byte("sesamesesame")) {
+		if memory := in.memory.bytes(); !bytes.Equal(memory, e.prepared.machine.template.full) || bytes.Contains(memory, []byte("sesamesesame")) {
 			t.Error("an instance is not as the template is")
 		}
 	}

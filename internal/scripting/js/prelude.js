@@ -282,26 +282,6 @@
 
   // ---- start of a run
 
-  let spaces = create(null); // namespace → its fixed functions
-
-  function addNamespace(name) {
-    spaces[name] = create(null);
-    hide(globalThis, name, makeNamespace(name, spaces[name]));
-  }
-
-  // Defines a function by a dotted name; objects are created as needed.
-  function addFunction(path, value) {
-    const names = split(path, '.');
-    let object = globalThis;
-    for (let i = 0; i < names.length - 1; i++) {
-      let next = i === 0 ? spaces[names[0]] : undefined;
-      next ??= getOwnPropertyDescriptor(object, names[i])?.value;
-      if (next === undefined) hide(object, names[i], next = {});
-      object = next;
-    }
-    hide(object, names[names.length - 1], value);
-  }
-
   // Wraps an asynchronous function of a module so that its errors have the position of the
   // call: an error thrown after an await has no such stack.
   const placed = (f) => ({ async [f.name](...args) {
@@ -319,8 +299,8 @@
     const { name, space, funcs } = parse(text);
     let object = globalThis;
     if (space) {
-      addNamespace(name);
-      object = spaces[name];
+      object = create(null); // the fixed functions of the namespace
+      hide(globalThis, name, makeNamespace(name, object));
     } else if (name !== '') {
       hide(globalThis, name, object = {});
     }
@@ -352,15 +332,8 @@
     seeded = false;
     result = undefined;
     if (text === '') return;
-    const { namespaces, funcs, resolved, globals } = decode(text);
-    for (let i = 0; i < namespaces.length; i++) addNamespace(namespaces[i]);
-    for (let i = 0; i < funcs.length; i++) {
-      const { name, target, sync } = funcs[i];
-      addFunction(name, makeFunction(name, target, sync));
-    }
-    for (let i = 0; i < resolved.length; i++) addFound(resolved[i].name, resolved[i].target, resolved[i].sync);
-    const names = ownKeys(globals);
-    for (let i = 0; i < names.length; i++) hide(globalThis, names[i], globals[names[i]]);
+    const funcs = parse(text);
+    for (let i = 0; i < funcs.length; i++) addFound(funcs[i].name, funcs[i].target, funcs[i].sync);
   }
 
   defineProperty(globalThis, '__result__', {

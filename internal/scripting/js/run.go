@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -19,7 +18,7 @@ type run struct {
 	host       Host
 	limits     Limits
 	watch      watch
-	console    console
+	wrote      bool // a line to the console
 	calls      *calls
 	maps       sourceMaps  // of all sources whose frames can appear in a stack
 	redeclare  bool        // top-level variables may be declared again, as in a session
@@ -277,7 +276,6 @@ var errTooDeep = fault.New(fault.Script, "convert a value to JSON: it nests more
 
 // serve calls one of the host functions that the prelude uses.
 func (r *run) serve(ctx context.Context, magic uint32, args []value) value {
-	r.watch.effects = true
 	switch magic {
 	case magicCall:
 		err := r.calls.start(ctx, args[0].integer(), r.argument(ctx, args[1]), json.RawMessage(r.argument(ctx, args[2])))
@@ -287,10 +285,9 @@ func (r *run) serve(ctx context.Context, magic uint32, args []value) value {
 	case magicSync:
 		return r.reply(ctx, r.calls.sync(ctx, r.argument(ctx, args[0]), json.RawMessage(r.argument(ctx, args[1]))))
 	case magicLog:
-		line := Line{Level: r.argument(ctx, args[0]), Time: time.Now(), Text: r.argument(ctx, args[1])}
-		r.console.add(line)
+		r.wrote = true
 		if r.program.OnLine != nil {
-			r.program.OnLine(line)
+			r.program.OnLine(Line{Level: r.argument(ctx, args[0]), Text: r.argument(ctx, args[1])})
 		}
 	case magicSeed:
 		seed := r.host.Seed(ctx)
@@ -357,27 +354,6 @@ func (r *run) release(ctx context.Context, j rejection) {
 	}
 }
 
-// console records what a script writes, up to a number of bytes.
-type console struct {
-	lines   []Line
-	left    int // bytes that may still be recorded
-	dropped int
-}
-
-// lineCost is added to the size of every line, so that empty lines count too.
-const lineCost = 32
-
-// add records a line, or counts it as dropped when the limit is reached.
-func (c *console) add(l Line) {
-	l.Text = strings.ToValidUTF8(l.Text, "�")
-	if c.dropped > 0 || len(l.Text)+lineCost > c.left {
-		c.dropped++
-		return
-	}
-	c.left -= len(l.Text) + lineCost
-	c.lines = append(c.lines, l)
-}
-
 // grace is the time that native code gets between the soft stop, which the instance
 // survives, and the trap, which it does not.
 const grace = 100 * time.Millisecond
@@ -393,20 +369,17 @@ type watch struct {
 	steps int64 // what is left of Limits.Steps
 	spent bool  // the steps are used up
 
-	meter    Meter       // may be nil
-	outdated func() bool // reports whether there is machine code for a script that is interpreted
-	effects  bool        // the host knows of the run: it asked for something or wrote a line
-	again    bool        // the run ends here and starts again in machine code
+	meter Meter // may be nil
 }
 
 // newWatch watches over a run, with the deadline of ctx.
-func newWatch(ctx context.Context, limits Limits, outdated func() bool) watch {
+func newWatch(ctx context.Context, limits Limits) watch {
 	deadline, _ := ctx.Deadline()
 	steps := limits.Steps
 	if steps == 0 {
 		steps = math.MaxInt64
 	}
-	return watch{allowed: max(0, time.Until(deadline)), steps: steps, meter: limits.Meter, outdated: outdated}
+	return watch{allowed: max(0, time.Until(deadline)), steps: steps, meter: limits.Meter}
 }
 
 // pollSteps is how many branches of a script pass between two polls.
@@ -425,12 +398,8 @@ func (w *watch) poll(ctx context.Context, native bool) bool {
 
 // stop reports whether the guest must stop now. Scripts stop at once with an exception that
 // they cannot catch; native code traps after the grace period. stop reads the clock too,
-// because a busy guest can delay the timers of the process. A run without effects stops
-// to start again when it can run faster.
+// because a busy guest can delay the timers of the process.
 func (w *watch) stop(ctx context.Context, native bool) bool {
-	if w.again = w.again || !w.effects && w.outdated(); w.again {
-		return true
-	}
 	if w.softened.IsZero() {
 		if deadline, ok := ctx.Deadline(); ctx.Err() == nil && (!ok || time.Now().Before(deadline)) {
 			return false

@@ -2,6 +2,7 @@ package js
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"context"
 	"encoding/binary"
@@ -12,7 +13,6 @@ import (
 	"io"
 	"maps"
 	"math/bits"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
@@ -20,87 +20,45 @@ import (
 // Session is a persistent realm: what a script defines at the top level is available to
 // the next one. Between evaluations a session is an image of memory, tens of kilobytes that
 // differ from an empty realm. It holds an instance of the engine only while a script runs.
+// It is used by one goroutine at a time, and need not be closed.
 //
 // A script that is stopped, by its limits or by its context, leaves the session unchanged.
 // A script that fails keeps the changes it made before the error.
 type Session struct {
 	engine *Engine
-	turn   chan struct{} // held by the evaluation in progress
-
-	mu    sync.Mutex
-	state state
+	image  *image     // nil means the template: nothing has run yet
+	maps   sourceMaps // of sources whose functions may still exist
+	turns  int        // evaluations that were not stopped
 }
 
-// state is the state of a session between two evaluations. It is replaced, never modified.
-type state struct {
-	image *image     // nil means the template: nothing has run yet
-	maps  sourceMaps // of sources whose functions may still exist
-	turns int        // evaluations that were not stopped
-}
+// NewSession makes an empty session.
+func (e *Engine) NewSession() *Session { return &Session{engine: e} }
 
-// NewSession makes an empty session. It need not be closed.
-func (e *Engine) NewSession() *Session { return newSession(e, state{}) }
-
-func newSession(e *Engine, s state) *Session {
-	return &Session{engine: e, turn: make(chan struct{}, 1), state: s}
-}
-
-// Eval runs a program in the session. Evaluations run one at a time, the others wait.
-// Variables may be declared again. Variables of a program that returns at the top level are
-// local to it. A program without a name is called "eval-3.js", by its number.
+// Eval runs a program in the session. Variables may be declared again. Variables of a
+// program that returns at the top level are local to it. A program without a name is called
+// "eval-3.js", by its number.
 func (s *Session) Eval(ctx context.Context, program Program, host Host) (Outcome, error) {
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return Outcome{}, fault.Wrap(fault.CodeOf(ctx.Err()), ctx.Err(), "wait for the session")
-	}
 	m, err := s.engine.enter(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer s.engine.underway.done()
-	before := s.now()
-	img := before.image
-	if img == nil {
-		img = m.template
-	}
+	img := cmp.Or(s.image, m.template)
 	if program.Name == "" {
-		program.Name = fmt.Sprintf("eval-%d.js", before.turns+1)
+		program.Name = fmt.Sprintf("eval-%d.js", s.turns+1)
 	}
 	r := &run{program: &program, host: host, maps: sourceMaps{}, redeclare: true}
-	maps.Copy(r.maps, before.maps)
+	maps.Copy(r.maps, s.maps)
 	outcome, left, err := s.engine.execute(ctx, m, img, r, true)
 	if left != nil {
-		s.mu.Lock()
-		s.state = state{left, r.maps, before.turns + 1}
-		s.mu.Unlock()
+		s.image, s.maps = left, r.maps
+		s.turns++
 	}
 	return outcome, err
 }
 
-// now returns the state after the last evaluation.
-func (s *Session) now() state {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state
-}
-
 // Turns returns the number of evaluations that were not stopped.
-func (s *Session) Turns() int { return s.now().turns }
-
-// Fork makes another session with the same state. It copies nothing. If an evaluation is in
-// progress, the fork has the state before it.
-func (s *Session) Fork() *Session { return newSession(s.engine, s.now()) }
-
-// Size returns the memory that the session takes between evaluations, in bytes. Forks
-// share it.
-func (s *Session) Size() int {
-	if img := s.now().image; img != nil {
-		return img.bytes()
-	}
-	return 0
-}
+func (s *Session) Turns() int { return s.turns }
 
 // A snapshot is a header, then the session compressed: the length of its notes as JSON, the
 // notes, the size of memory, and each page preceded by its index. The header has the build
@@ -114,18 +72,13 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Snapshot returns the session as bytes. An engine built from the same module and prelude
-// can restore them, in any process. If an evaluation is in progress, the snapshot has the
-// state before it.
+// can restore them, in any process.
 func (s *Session) Snapshot(ctx context.Context) ([]byte, error) {
 	m, err := s.engine.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.engine.underway.done()
-	now := s.now()
-	if now.image == nil {
-		now.image = &image{size: m.template.size}
-	}
 	var b bytes.Buffer
 	b.WriteString(snapshotMagic)
 	b.Write(m.fingerprint[:])
@@ -135,7 +88,7 @@ func (s *Session) Snapshot(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(now.write(w), w.Close()); err != nil {
+	if err := errors.Join(s.write(w, cmp.Or(s.image, &image{size: m.template.size})), w.Close()); err != nil {
 		return nil, fmt.Errorf("save the session: %w", err)
 	}
 	sum := crc32.Checksum(b.Bytes()[head+checksumSize:], castagnoli)
@@ -149,19 +102,19 @@ type notes struct {
 	Turns int        `json:"turns"`
 }
 
-func (s state) write(w io.Writer) error {
+func (s *Session) write(w io.Writer, img *image) error {
 	known, err := json.Marshal(notes{s.maps, s.turns})
 	if err != nil {
 		return err
 	}
 	head := binary.LittleEndian.AppendUint32(nil, uint32(len(known)))
 	head = append(head, known...)
-	head = binary.LittleEndian.AppendUint64(head, s.image.size)
-	head = binary.LittleEndian.AppendUint32(head, uint32(len(s.image.pages)))
+	head = binary.LittleEndian.AppendUint64(head, img.size)
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(img.pages)))
 	if _, err := w.Write(head); err != nil {
 		return err
 	}
-	for _, p := range s.image.pages {
+	for _, p := range img.pages {
 		index := binary.LittleEndian.AppendUint32(nil, p.index)
 		if _, err := w.Write(append(index, p.data...)); err != nil {
 			return err
@@ -193,11 +146,11 @@ func (e *Engine) Restore(ctx context.Context, snapshot []byte) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := readState(flate.NewReader(bytes.NewReader(body)), m)
-	if err != nil {
+	s := e.NewSession()
+	if err := s.read(flate.NewReader(bytes.NewReader(body)), m); err != nil {
 		return nil, fault.Wrap(fault.InvalidParams, err, "restore a session")
 	}
-	return newSession(e, s), nil
+	return s, nil
 }
 
 // open returns the compressed session of a snapshot.
@@ -219,24 +172,23 @@ func (m *machine) open(snapshot []byte) ([]byte, error) {
 	return body, nil
 }
 
-// readState reads what write wrote. It validates everything.
-func readState(r io.Reader, m *machine) (state, error) {
-	var s state
+// read reads what write wrote. It validates everything.
+func (s *Session) read(r io.Reader, m *machine) error {
 	var length uint32
 	if err := binary.Read(r, binary.LittleEndian, &length); err != nil {
-		return s, err
+		return err
 	}
 	const longest = 16 << 20
 	if length > longest {
-		return s, errors.New("broken notes")
+		return errors.New("broken notes")
 	}
 	text := make([]byte, length)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return s, err
+		return err
 	}
 	var known notes
 	if err := json.Unmarshal(text, &known); err != nil {
-		return s, err
+		return err
 	}
 	s.maps, s.turns = known.Maps, known.Turns
 	var head struct {
@@ -244,13 +196,13 @@ func readState(r io.Reader, m *machine) (state, error) {
 		Pages uint32
 	}
 	if err := binary.Read(r, binary.LittleEndian, &head); err != nil {
-		return s, err
+		return err
 	}
 	if head.Size < m.template.size || head.Size > m.limit || head.Size%wasmPage != 0 || head.Pages > pageCount(head.Size) {
-		return s, fmt.Errorf("memory of %d bytes does not fit", head.Size)
+		return fmt.Errorf("memory of %d bytes does not fit", head.Size)
 	}
 	s.image = &image{size: head.Size}
-	return s, s.image.readPages(r, head.Pages)
+	return s.image.readPages(r, head.Pages)
 }
 
 func (img *image) readPages(r io.Reader, count uint32) error {
@@ -424,6 +376,3 @@ func (in *instance) grow(size uint64) error {
 	}
 	return nil
 }
-
-// bytes returns the memory that the image takes, including shared pages.
-func (img *image) bytes() int { return len(img.pages) * pageSize }

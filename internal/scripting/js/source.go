@@ -52,54 +52,14 @@ func (m *Module) settings() (string, error) {
 	return string(b), err
 }
 
-// settings returns the script's environment for the prelude, encoded as an answer, or "" if
-// there is none.
+// settings returns the functions of the program for the prelude, as JSON, or "" if there are
+// none.
 func (p *Program) settings() (string, error) {
-	resolved := p.resolved()
-	if len(resolved)+len(p.Funcs)+len(p.Namespaces)+len(p.Globals) == 0 {
+	if len(p.Funcs) == 0 {
 		return "", nil
 	}
-	b, err := json.Marshal(struct {
-		Namespaces []string                   `json:"namespaces"`
-		Funcs      []funcSettings             `json:"funcs"`
-		Resolved   []funcSettings             `json:"resolved"` // defined only if the name is free
-		Globals    map[string]json.RawMessage `json:"globals"`
-	}{append([]string{}, p.Namespaces...), functions(p.Funcs), functions(resolved), mapOrEmpty(p.Globals)})
-	if err != nil {
-		return "", fault.Wrap(fault.InvalidParams, err, "encode the globals of %s", p.name())
-	}
-	return encodeJSON(b), nil
-}
-
-func mapOrEmpty(m map[string]json.RawMessage) map[string]json.RawMessage {
-	if m == nil {
-		return map[string]json.RawMessage{}
-	}
-	return m
-}
-
-// resolved calls Resolve for every identifier in the source.
-func (p *Program) resolved() []Func {
-	if p.Resolve == nil {
-		return nil
-	}
-	var found []Func
-	seen := map[string]bool{}
-	for i := 0; i < len(p.Source); i++ {
-		if !isWord(p.Source[i]) {
-			continue
-		}
-		word := wordAt(p.Source, i)
-		i += len(word)
-		if seen[word] {
-			continue
-		}
-		seen[word] = true
-		if f, ok := p.Resolve(word); ok {
-			found = append(found, f)
-		}
-	}
-	return found
+	b, err := json.Marshal(functions(p.Funcs))
+	return string(b), err
 }
 
 // The text that wraps a script that returns at the top level in a function.
@@ -142,7 +102,7 @@ var redeclaration = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCom
 // redeclared returns the variable whose second declaration made the engine refuse a
 // session's script before any of it ran.
 func (r *run) redeclared(ctx context.Context, main value) (string, error) {
-	if !r.redeclare || r.calls.made+len(r.console.lines) > 0 || r.watch.stop(ctx, false) {
+	if !r.redeclare || r.wrote || r.calls.made > 0 || r.watch.stop(ctx, false) {
 		return "", nil // the last case only if a script forges such errors
 	}
 	state, err := r.in.call(ctx, fnPromiseState, r.in.context, uint64(main))

@@ -85,7 +85,6 @@ func instanceOf(ctx context.Context) *instance { return ctx.Value(instanceKey{})
 func hostClock(ctx context.Context, m api.Module, stack []uint64) {
 	now := uint64(birth)
 	if r := instanceOf(ctx).run; r != nil {
-		r.watch.effects = true
 		now = uint64(r.host.Now(ctx).UnixNano())
 	}
 	m.Memory().WriteUint64Le(uint32(stack[2]), now)
@@ -93,7 +92,7 @@ func hostClock(ctx context.Context, m api.Module, stack []uint64) {
 }
 
 // hostPoll returns whether the guest must stop. The guest calls it every ten thousand
-// branches of a script and every loopTurns iterations of native loops.
+// branches of a script and every 16,384 iterations of native loops.
 func hostPoll(ctx context.Context, _ api.Module, stack []uint64) {
 	native := uint32(stack[0]) == 1
 	stack[0] = 0

@@ -66,7 +66,7 @@ func NewJavaScript(o JavaScriptOptions) (*JavaScriptEngine, error) {
 func (e *JavaScriptEngine) Precompile() { e.engine.Precompile() }
 
 // warm waits until scripts can run.
-func (e *JavaScriptEngine) warm(ctx context.Context) error { return e.engine.Ready(ctx) }
+func (e *JavaScriptEngine) warm(ctx context.Context) error { return e.engine.Warm(ctx) }
 
 // Close waits for running scripts, then frees everything.
 func (e *JavaScriptEngine) Close(ctx context.Context) error { return e.engine.Close(ctx) }
@@ -114,11 +114,11 @@ const jsCalls = 100_000
 func (e *JavaScriptEngine) program(ctx context.Context, q Request, limits Limits, h *jsHost) js.Program {
 	p := js.Program{
 		Source: q.Source, Name: q.name(),
-		Resolve: h.globals(ctx, q.Source),
-		OnLine:  func(line js.Line) { h.say(ctx, line) },
+		Funcs:  h.globals(ctx, q.Source),
+		OnLine: func(line js.Line) { h.say(ctx, line) },
 		Limits: js.Limits{
 			Time:   NoTimeLimit, // that of ctx applies
-			Memory: limits.Memory, Output: int(limits.Memory), Logs: limits.Output,
+			Memory: limits.Memory, Output: int(limits.Memory),
 			Calls: jsCalls, Parallel: int(limits.Calls), Steps: limits.Steps, Reserve: limits.reserve(),
 		},
 	}

@@ -274,10 +274,10 @@ func (e *JavaScriptEngine) advice(kind Kind) []string {
 	}
 }
 
-// globals returns which words of a source are tools that can be called by their plain
-// names. The tools depend on the outside, so the query passes the Handler; if it is
+// globals returns the tools that can be called by their plain names, of those that the
+// source mentions. The tools depend on the outside, so the query passes the Handler; if it is
 // refused, only mcp.<namespace>.<tool> works.
-func (h *jsHost) globals(ctx context.Context, source string) func(string) (js.Func, bool) {
+func (h *jsHost) globals(ctx context.Context, source string) []js.Func {
 	words, fields := wordsOf(source)
 	if len(words)+len(fields) == 0 {
 		return nil
@@ -296,10 +296,13 @@ func (h *jsHost) globals(ctx context.Context, source string) func(string) (js.Fu
 		return nil
 	}
 	h.spelled = found
-	return func(word string) (js.Func, bool) {
-		path, ok := found[word]
-		return js.Func{Name: word, Target: "mcp." + path}, ok
+	var funcs []js.Func
+	for _, word := range words {
+		if path := found[word]; path != "" {
+			funcs = append(funcs, js.Func{Name: word, Target: "mcp." + path})
+		}
 	}
+	return funcs
 }
 
 // plainIndex maps identifiers made from tool names to the tools; "" if several tools
