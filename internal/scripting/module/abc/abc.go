@@ -3,7 +3,6 @@
 package abc
 
 import (
-	"context"
 	_ "embed"
 
 	"github.com/luanette/luanette/internal/music/abc"
@@ -16,49 +15,29 @@ var page string
 // Module is the global abc.
 func Module() host.Module {
 	return host.Module{Name: "abc", Page: page, Funcs: []host.Func{
-		{Name: "parse", Pure: parse},
-		{Name: "validate", Pure: validate},
-		{Name: "transpose", Pure: transpose},
-		{Name: "to_midi", Pure: toMIDI},
-		{Name: "to_midi_file", Kind: host.Idempotent, Effect: toMIDIFile, Path: 2},
+		{Name: "parse", Pure: host.BindPure(parse)},
+		{Name: "validate", Pure: host.BindPure(validate)},
+		{Name: "transpose", Pure: host.BindPure(transpose)},
+		{Name: "to_midi", Pure: host.BindPure(toMIDI)},
+		{Name: "to_midi_file", Kind: host.Idempotent, Effect: host.Bind(toMIDIFile), Path: 2},
 	}}
 }
 
 // parse(text) returns a summary of the tune.
-func parse(args host.Args) ([]host.Value, error) {
-	text, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	table, err := host.Table(abc.Summarize(text))
-	return []host.Value{table}, err
-}
+func parse(text string) any { return abc.Summarize(text) }
 
 // validate(text) returns whether the tune is valid, and the errors.
-func validate(args host.Args) ([]host.Value, error) {
-	text, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+func validate(text string) (bool, []abc.Diagnostic) {
 	found := abc.Validate(text)
-	table, err := host.Table(append([]abc.Diagnostic{}, found.Errors...))
-	return []host.Value{found.Valid(), table}, err
+	return found.Valid(), found.Errors
 }
 
 // transpose(text, semitones or key) returns the new text, and what was done.
-func transpose(args host.Args) ([]host.Value, error) {
-	text, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+func transpose(args host.Args, text string) (string, map[string]any, error) {
 	moved, err := move(text, args)
-	if err != nil {
-		return nil, err
-	}
-	table, err := host.Table(map[string]any{
+	return moved.ABC, map[string]any{
 		"transposed_by": moved.Semitones, "original_key": moved.OriginalKey, "new_key": moved.NewKey,
-	})
-	return []host.Value{moved.ABC, table}, err
+	}, err
 }
 
 func move(text string, args host.Args) (abc.Transposition, error) {
@@ -72,42 +51,26 @@ func move(text string, args host.Args) (abc.Transposition, error) {
 	return abc.Transpose(text, int(semitones))
 }
 
-// toMIDI(text, options?) returns the content of a MIDI file.
-func toMIDI(args host.Args) ([]host.Value, error) {
-	data, err := played(args, 2)
-	return []host.Value{string(data)}, err
-}
-
 // toMIDIFile(text, path, options?) writes a MIDI file.
-func toMIDIFile(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	path, err := args.String(2)
+func toMIDIFile(w *host.Services, text, path string, how options) (string, error) {
+	data, err := toMIDI(text, how)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	data, err := played(args, 3)
-	if err != nil {
-		return nil, err
-	}
-	return []host.Value{path}, w.Files.Write(path, data, false)
+	return path, w.Files.Write(path, data, false)
 }
 
-// played converts the tune of argument 1 to a MIDI file, with the options of another
-// argument.
-func played(args host.Args, options int) ([]byte, error) {
-	text, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	var how struct {
-		Velocity     int     `json:"velocity"`
-		Channel      int     `json:"channel"`
-		TicksPerBeat int     `json:"ticks_per_beat"`
-		Tempo        float64 `json:"tempo"`
-		Transpose    int     `json:"transpose"`
-	}
-	if err := args.Decode(options, &how); err != nil {
-		return nil, err
-	}
+// options are the options of to_midi and to_midi_file.
+type options struct {
+	Velocity     int     `json:"velocity"`
+	Channel      int     `json:"channel"`
+	TicksPerBeat int     `json:"ticks_per_beat"`
+	Tempo        float64 `json:"tempo"`
+	Transpose    int     `json:"transpose"`
+}
+
+// toMIDI(text, options?) returns the content of a MIDI file.
+func toMIDI(text string, how options) ([]byte, error) {
 	tune, found := abc.Parse(text)
 	if err := found.Err(); err != nil {
 		return nil, err

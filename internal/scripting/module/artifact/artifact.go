@@ -15,16 +15,12 @@ var page string
 // Module is the global artifact.
 func Module() host.Module {
 	return host.Module{Name: "artifact", Page: page, Funcs: []host.Func{
-		{Name: "path", Kind: host.Read, Effect: path},
-		{Name: "content_hash", Kind: host.Read, Effect: contentHash},
+		{Name: "path", Kind: host.Read, Effect: host.Bind(path)},
+		{Name: "content_hash", Kind: host.Read, Effect: host.Bind(contentHash)},
 	}}
 }
 
-func find(ctx context.Context, w *host.Services, args host.Args) (host.Content, error) {
-	id, err := args.String(1)
-	if err != nil {
-		return host.Content{}, err
-	}
+func find(ctx context.Context, w *host.Services, id string) (host.Content, error) {
 	contents, err := w.Store()
 	if err != nil {
 		return host.Content{}, err
@@ -32,15 +28,15 @@ func find(ctx context.Context, w *host.Services, args host.Args) (host.Content, 
 	return contents.Artifact(ctx, id)
 }
 
-func path(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	c, err := find(ctx, w, args)
+func path(ctx context.Context, w *host.Services, id string) (string, error) {
+	c, err := find(ctx, w, id)
 	if err == nil && c.Path == "" {
 		err = fault.New(fault.Unavailable, "contents are not stored as files here").WithHint("use cas.read(artifact.content_hash(id))")
 	}
-	return []host.Value{c.Path}, err
+	return c.Path, err
 }
 
-func contentHash(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	c, err := find(ctx, w, args)
-	return []host.Value{c.Hash.String()}, err
+func contentHash(ctx context.Context, w *host.Services, id string) (string, error) {
+	c, err := find(ctx, w, id)
+	return c.Hash.String(), err
 }

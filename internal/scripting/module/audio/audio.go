@@ -27,168 +27,118 @@ var preludeJS string
 // Module is the global audio.
 func Module() host.Module {
 	return host.Module{Name: "audio", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
-		{Name: "read_wav", Kind: host.Read, Effect: readWAV},
-		{Name: "write_wav", Kind: host.Idempotent, Path: 1, Effect: writeWAV},
-		{Name: "info", Kind: host.Read, Effect: info},
-		{Name: "silence", Pure: silence},
-		{Name: "__decode", Hidden: true, Pure: decode},
-		{Name: "__encode", Hidden: true, Pure: encode},
-		{Name: "__measure", Hidden: true, Pure: measure},
-		{Name: "__change", Hidden: true, Pure: change},
-		{Name: "__join", Hidden: true, Pure: join},
+		{Name: "read_wav", Kind: host.Read, Effect: host.Bind(readWAV)},
+		{Name: "write_wav", Kind: host.Idempotent, Path: 1, Effect: host.Bind(writeWAV)},
+		{Name: "info", Kind: host.Read, Effect: host.Bind(info)},
+		{Name: "silence", Pure: host.BindPure(silence)},
+		{Name: "__decode", Hidden: true, Pure: host.BindPure(decode)},
+		{Name: "__encode", Hidden: true, Pure: host.BindPure(encode)},
+		{Name: "__measure", Hidden: true, Pure: host.BindPure(measure)},
+		{Name: "__change", Hidden: true, Pure: host.BindPure(change)},
+		{Name: "__join", Hidden: true, Pure: host.BindPure(join)},
 	}}
 }
 
-// file returns the WAV file that argument 1 names by path or hash.
-func file(ctx context.Context, w *host.Services, args host.Args) (audio.Clip, audio.Format, error) {
-	name, err := args.String(1)
-	if err != nil {
-		return audio.Clip{}, audio.Format{}, err
-	}
+// summary is what scripts learn of a file and its format.
+type summary struct {
+	audio.Info
+	Bits  int  `json:"bits"`
+	Float bool `json:"float"`
+}
+
+// file reads the WAV file that a path or hash names.
+func file(ctx context.Context, w *host.Services, name string) (audio.Clip, summary, error) {
 	f, err := w.Open(ctx, name)
 	if err != nil {
-		return audio.Clip{}, audio.Format{}, err
+		return audio.Clip{}, summary{}, err
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, audio.MaxSize+1))
 	if err != nil {
-		return audio.Clip{}, audio.Format{}, fault.Wrap(fault.InvalidParams, err, "read %s", name)
+		return audio.Clip{}, summary{}, fault.Wrap(fault.InvalidParams, err, "read %s", name)
 	}
-	return audio.Decode(data)
+	return parse(data)
 }
 
-func readWAV(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	c, f, err := file(ctx, w, args)
+func parse(data []byte) (audio.Clip, summary, error) {
+	c, f, err := audio.Decode(data)
 	if err != nil {
-		return nil, err
+		return c, summary{}, err
 	}
-	table, err := describe(c, f)
-	return append(values(c), table), err
+	return c, summary{c.Info(), f.Bits, f.Float}, nil
 }
 
-func info(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	c, f, err := file(ctx, w, args)
-	if err != nil {
-		return nil, err
-	}
-	table, err := describe(c, f)
-	return []host.Value{table}, err
+func readWAV(ctx context.Context, w *host.Services, name string) (packed string, channels, rate int, s summary, err error) {
+	c, s, err := file(ctx, w, name)
+	packed, channels, rate = values(c)
+	return packed, channels, rate, s, err
 }
 
-// describe returns a summary of a file and its format.
-func describe(c audio.Clip, f audio.Format) (host.Value, error) {
-	return host.Table(struct {
-		audio.Info
-		Bits  int  `json:"bits"`
-		Float bool `json:"float"`
-	}{c.Info(), f.Bits, f.Float})
+func info(ctx context.Context, w *host.Services, name string) (summary, error) {
+	_, s, err := file(ctx, w, name)
+	return s, err
 }
 
 // writeWAV(path, clip…, bits) writes a file.
-func writeWAV(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	path, err := args.String(1)
+func writeWAV(w *host.Services, path, packed string, channels, rate int64, bits *int64) (string, error) {
+	data, err := encode(packed, channels, rate, bits)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	c, err := clip(args, 2)
-	if err != nil {
-		return nil, err
-	}
-	data, err := encoded(c, args, 5)
-	if err != nil {
-		return nil, err
-	}
-	return []host.Value{path}, w.Files.Write(path, data, false)
+	return path, w.Files.Write(path, data, false)
 }
 
-func encoded(c audio.Clip, args host.Args, bits int) ([]byte, error) {
-	n, err := args.OptInt(bits, 16)
-	if err != nil {
-		return nil, err
-	}
-	return c.Encode(int(n))
+func decode(data string) (packed string, channels, rate int, s summary, err error) {
+	c, s, err := parse([]byte(data))
+	packed, channels, rate = values(c)
+	return packed, channels, rate, s, err
 }
 
-func decode(args host.Args) ([]host.Value, error) {
-	data, err := args.String(1)
+func encode(packed string, channels, rate int64, bits *int64) ([]byte, error) {
+	c, err := clip(packed, channels, rate)
 	if err != nil {
 		return nil, err
 	}
-	c, f, err := audio.Decode([]byte(data))
-	if err != nil {
-		return nil, err
-	}
-	table, err := describe(c, f)
-	return append(values(c), table), err
-}
-
-func encode(args host.Args) ([]host.Value, error) {
-	c, err := clip(args, 1)
-	if err != nil {
-		return nil, err
-	}
-	data, err := encoded(c, args, 4)
-	return []host.Value{string(data)}, err
+	return c.Encode(int(host.Or(bits, 16)))
 }
 
 // silence(seconds, rate?, channels?) returns a silent clip.
-func silence(args host.Args) ([]host.Value, error) {
-	seconds, err := args.Float(1)
-	if err != nil {
-		return nil, err
-	}
-	rate, err := args.OptInt(2, 44100)
-	if err != nil {
-		return nil, err
-	}
-	channels, err := args.OptInt(3, 1)
-	if err != nil {
-		return nil, err
-	}
-	c, err := audio.Silence(seconds, small(rate), small(channels))
-	if err != nil {
-		return nil, err
-	}
-	return values(c), nil
+func silence(seconds float64, rate, channels *int64) (string, int, int, error) {
+	return packed(audio.Silence(seconds, small(host.Or(rate, 44100)), small(host.Or(channels, 1))))
 }
 
 // measure(clip…) returns a summary of samples: what info returns for files, and their
 // levels.
-func measure(args host.Args) ([]host.Value, error) {
-	c, err := clip(args, 1)
+func measure(packed string, channels, rate int64) (audio.Info, float64, float64, error) {
+	c, err := clip(packed, channels, rate)
 	if err != nil {
-		return nil, err
+		return audio.Info{}, 0, 0, err
 	}
-	table, err := host.Table(c.Info())
-	return []host.Value{table, c.Peak(), c.RMS()}, err
+	return c.Info(), c.Peak(), c.RMS(), nil
 }
 
-// clip reads the sound in three arguments: its packed samples, its channels and its
-// rate.
-func clip(args host.Args, first int) (audio.Clip, error) {
-	data, err := args.String(first)
-	if err != nil {
-		return audio.Clip{}, err
-	}
-	channels, err := args.Int(first + 1)
-	if err != nil {
-		return audio.Clip{}, err
-	}
-	rate, err := args.Int(first + 2)
-	if err != nil {
-		return audio.Clip{}, err
-	}
-	c := audio.Clip{Samples: unpack(data), Channels: small(channels), Rate: small(rate)}
+// clip is the sound in three arguments: its packed samples, its channels and its rate.
+func clip(packed string, channels, rate int64) (audio.Clip, error) {
+	c := audio.Clip{Samples: unpack(packed), Channels: small(channels), Rate: small(rate)}
 	return c, c.Check()
 }
 
-// values returns a clip in the form that clip reads.
-func values(c audio.Clip) []host.Value {
-	packed := make([]byte, 0, 4*len(c.Samples))
-	for _, s := range c.Samples {
-		packed = binary.LittleEndian.AppendUint32(packed, math.Float32bits(s))
+// packed is values for a clip whose making may have failed.
+func packed(c audio.Clip, err error) (string, int, int, error) {
+	if err != nil {
+		return "", 0, 0, err
 	}
-	return []host.Value{string(packed), int64(c.Channels), int64(c.Rate)}
+	samples, channels, rate := values(c)
+	return samples, channels, rate, nil
+}
+
+// values returns a clip in the form that clip reads.
+func values(c audio.Clip) (packed string, channels, rate int) {
+	bytes := make([]byte, 0, 4*len(c.Samples))
+	for _, s := range c.Samples {
+		bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(s))
+	}
+	return string(bytes), c.Channels, c.Rate
 }
 
 func unpack(data string) []float32 {
@@ -206,22 +156,17 @@ func unpack(data string) []float32 {
 // small limits a script's number to the range of an int.
 func small(n int64) int { return int(max(-1, min(n, 1<<30))) }
 
+// how is how a clip is changed.
+type how struct {
+	A, B  float64
+	Named string
+}
+
 // change(what, clip…, options) returns another clip.
-func change(args host.Args) ([]host.Value, error) {
-	what, err := args.String(1)
+func change(what, samples string, channels, rate int64, how how) (string, int, int, error) {
+	c, err := clip(samples, channels, rate)
 	if err != nil {
-		return nil, err
-	}
-	c, err := clip(args, 2)
-	if err != nil {
-		return nil, err
-	}
-	var how struct {
-		A, B  float64
-		Named string
-	}
-	if err := args.Decode(5, &how); err != nil {
-		return nil, err
+		return "", 0, 0, err
 	}
 	switch what {
 	case "resample":
@@ -245,48 +190,30 @@ func change(args host.Args) ([]host.Value, error) {
 	default:
 		err = fault.New(fault.Internal, "audio cannot %s", what)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return values(c), nil
+	return packed(c, err)
+}
+
+// together is how clips are combined.
+type together struct {
+	Clips []struct{ Bytes, Channels, Rate int64 }
+	Gains []float64
 }
 
 // join(what, packed samples of all, options) combines clips.
-func join(args host.Args) ([]host.Value, error) {
-	what, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	data, err := args.String(2)
-	if err != nil {
-		return nil, err
-	}
-	var how struct {
-		Clips []struct{ Bytes, Channels, Rate int64 }
-		Gains []float64
-	}
-	if err := args.Decode(3, &how); err != nil {
-		return nil, err
-	}
+func join(what, data string, how together) (string, int, int, error) {
 	var clips []audio.Clip
 	for _, one := range how.Clips {
 		if one.Bytes < 0 || one.Bytes > int64(len(data)) {
-			return nil, fault.New(fault.Internal, "audio cannot %s %d bytes", what, one.Bytes)
+			return "", 0, 0, fault.New(fault.Internal, "audio cannot %s %d bytes", what, one.Bytes)
 		}
 		c := audio.Clip{Samples: unpack(data[:one.Bytes]), Channels: small(one.Channels), Rate: small(one.Rate)}
 		if err := c.Check(); err != nil {
-			return nil, err
+			return "", 0, 0, err
 		}
 		clips, data = append(clips, c), data[one.Bytes:]
 	}
-	var c audio.Clip
 	if what == "mix" {
-		c, err = audio.Mix(clips, how.Gains)
-	} else {
-		c, err = audio.Concat(clips)
+		return packed(audio.Mix(clips, how.Gains))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return values(c), nil
+	return packed(audio.Concat(clips))
 }

@@ -24,29 +24,20 @@ var preludeJS string
 // Module is the global function background.
 func Module() host.Module {
 	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
-		{Name: "__background", Hidden: true, Kind: host.Idempotent, Starts: true, Effect: start, Check: check},
+		{Name: "__background", Hidden: true, Kind: host.Idempotent, Starts: true, Effect: host.Bind(start), Check: check},
 	}}
 }
 
 // start(language, source, params?) starts a job.
-func start(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+func start(ctx context.Context, w *host.Services, args host.Args, language, source string, value host.Value) (string, error) {
 	if err := check(ctx, w, args); err != nil {
-		return nil, err
+		return "", err
 	}
-	language, err := args.String(1)
+	params, err := json.Marshal(value)
 	if err != nil {
-		return nil, err
+		return "", fault.Wrap(fault.InvalidParams, err, "background")
 	}
-	source, err := args.String(2)
-	if err != nil {
-		return nil, err
-	}
-	params, err := json.Marshal(args.At(3))
-	if err != nil {
-		return nil, fault.Wrap(fault.InvalidParams, err, "background")
-	}
-	id, err := w.Jobs.Start(ctx, host.NewJob{Source: source, Language: language, Params: params, Tags: []string{"background"}, Token: w.Token(ctx)})
-	return []host.Value{id}, err
+	return w.Jobs.Start(ctx, host.NewJob{Source: source, Language: language, Params: params, Tags: []string{"background"}, Token: w.Token(ctx)})
 }
 
 func check(_ context.Context, w *host.Services, _ host.Args) error {

@@ -3,7 +3,6 @@
 package base
 
 import (
-	"context"
 	_ "embed"
 
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -22,23 +21,11 @@ var preludeJS string
 // table.is_array.
 func Module() host.Module {
 	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
-		{Name: "__print", Hidden: true, Kind: host.Observe, Effect: say},
+		{Name: "__print", Hidden: true, Kind: host.Observe, Effect: host.Bind(say)},
 	}}
 }
 
 // say(stream, text, level?) records a line of output.
-func say(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	stream, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	text, err := args.String(2)
-	if err != nil {
-		return nil, err
-	}
-	level, err := args.OptString(3, "")
-	if err != nil {
-		return nil, err
-	}
-	return nil, w.Output.Print(stream, level, text, w.Clock.Now())
+func say(w *host.Services, stream, text string, level *string) error {
+	return w.Output.Print(stream, host.Or(level, ""), text, w.Clock.Now())
 }

@@ -31,7 +31,7 @@ func Module() host.Module {
 		{Name: "equal", Pure: equal},
 		{Name: "ok", Pure: ok},
 		{Name: "contains", Pure: contains},
-		{Name: "__failed", Hidden: true, Pure: failed},
+		{Name: "__failed", Hidden: true, Pure: host.BindPure(failed)},
 	}}
 }
 
@@ -64,22 +64,15 @@ func contains(args host.Args) ([]host.Value, error) {
 
 // failed judges how the function of check.fails ended: whether it returned, the text of
 // its error, and then the arguments of check.fails.
-func failed(args host.Args) ([]host.Value, error) {
-	problem, err := args.OptString(2, "")
-	if err != nil {
-		return nil, err
-	}
-	part, err := args.OptString(3, "")
-	if err != nil {
-		return nil, err
-	}
+func failed(args host.Args, ended host.Value, what, wanted *string) (string, error) {
+	problem, part := host.Or(what, ""), host.Or(wanted, "")
 	switch {
-	case args.At(1) == true:
-		return nil, failure(args, 4, "it did not fail")
+	case ended == true:
+		return "", failure(args, 4, "it did not fail")
 	case !strings.Contains(problem, part):
-		return nil, failure(args, 4, "it failed with '"+problem+"', which does not contain '"+part+"'")
+		return "", failure(args, 4, "it failed with '"+problem+"', which does not contain '"+part+"'")
 	}
-	return []host.Value{problem}, nil
+	return problem, nil
 }
 
 // failure is the error of a check, with the message that the script gave as argument at.

@@ -31,23 +31,19 @@ var preludeJS string
 // Module is the global events, and on and emit.
 func Module() host.Module {
 	return host.Module{Name: "events", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
-		{Name: "__want", Hidden: true, Kind: host.Observe, Effect: want},
-		{Name: "__hook", Hidden: true, Kind: host.Read, Effect: hook},
-		{Name: "__next", Hidden: true, Kind: host.Nondeterministic, Effect: next, Waits: true},
+		{Name: "__want", Hidden: true, Kind: host.Observe, Effect: host.Bind(want)},
+		{Name: "__hook", Hidden: true, Kind: host.Read, Effect: host.Bind(hook)},
+		{Name: "__next", Hidden: true, Kind: host.Nondeterministic, Effect: host.Bind(next), Waits: true},
 		{Name: "emit", Kind: host.Write, Effect: emit, Check: checkEmit},
 	}}
 }
 
 // want(type) subscribes to one more type of events.
-func want(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	kind, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+func want(ctx context.Context, w *host.Services, kind string) error {
 	if !event.Exists(kind) {
-		return nil, unknownType(kind)
+		return unknownType(kind)
 	}
-	return nil, w.Listener.Subscribe(ctx, kind)
+	return w.Listener.Subscribe(ctx, kind)
 }
 
 func unknownType(kind string) error {
@@ -68,11 +64,7 @@ type eventView struct {
 
 // next(milliseconds) waits for an event; a negative timeout means no timeout. It returns
 // no values if none arrived.
-func next(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	milliseconds, err := args.Float(1)
-	if err != nil {
-		return nil, err
-	}
+func next(ctx context.Context, w *host.Services, milliseconds float64) ([]host.Value, error) {
 	e, ok, err := w.Listener.Next(ctx, w.Clock, time.Duration(milliseconds*float64(time.Millisecond)))
 	if err != nil || !ok {
 		return nil, err
@@ -87,12 +79,12 @@ func Table(e event.Event) (host.Value, error) {
 }
 
 // hook() returns an error if hooks cannot be set in this run.
-func hook(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+func hook(w *host.Services) error {
 	if !w.Resident {
-		return nil, fault.New(fault.Denied, "on: hooks are set in startup.lua only").
+		return fault.New(fault.Denied, "on: hooks are set in startup.lua only").
 			WithHint("other scripts can receive events of calls with on(\"tool.*\", fn)")
 	}
-	return nil, nil
+	return nil
 }
 
 // Emitted is an event that a script published.

@@ -18,14 +18,9 @@ var page string
 func Module(modules []host.Module) host.Module {
 	m := host.Module{Page: page}
 	manual := NewManual(append(modules[:len(modules):len(modules)], m))
-	m.Funcs = []host.Func{{Name: "help", Pure: func(args host.Args) ([]host.Value, error) {
-		topic, err := args.OptString(1, "")
-		if err != nil {
-			return nil, err
-		}
-		text, err := manual.Lookup(topic)
-		return []host.Value{text}, err
-	}}}
+	m.Funcs = []host.Func{{Name: "help", Pure: host.BindPure(func(topic *string) (string, error) {
+		return manual.Lookup(host.Or(topic, ""))
+	})}}
 	return m
 }
 

@@ -23,7 +23,7 @@ var page string
 func Module() host.Module {
 	return host.Module{Name: "json", LuaOnly: true, Page: page, Funcs: []host.Func{
 		{Name: "encode", Pure: encode},
-		{Name: "decode", Pure: decode},
+		{Name: "decode", Pure: host.BindPure(decode)},
 	}}
 }
 
@@ -70,14 +70,10 @@ func scalar(value host.Value) (json.RawMessage, error) {
 	return bytes.TrimRight(out.Bytes(), "\n"), err
 }
 
-func decode(args host.Args) ([]host.Value, error) {
-	text, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+func decode(text string) (json.RawMessage, error) {
 	var checked json.RawMessage
 	if err := json.Unmarshal([]byte(text), &checked); err != nil {
 		return nil, fault.New(fault.InvalidParams, "json.decode: %v", err)
 	}
-	return []host.Value{checked}, nil
+	return checked, nil
 }

@@ -20,119 +20,96 @@ var page string
 // again changes nothing further, and comparing again has the outcome of the first time.
 func Module() host.Module {
 	return host.Module{Name: "kv", Page: page, Funcs: []host.Func{
-		{Name: "get", Kind: host.Read, Effect: get},
-		{Name: "set", Kind: host.Idempotent, Overlay: true, Effect: set},
-		{Name: "delete", Kind: host.Idempotent, Overlay: true, Effect: remove},
-		{Name: "compare_and_set", Kind: host.Idempotent, Overlay: true, Effect: compareAndSet},
-		{Name: "list", Kind: host.Read, Effect: list},
+		{Name: "get", Kind: host.Read, Effect: host.Bind(get)},
+		{Name: "set", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(set)},
+		{Name: "delete", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(remove)},
+		{Name: "compare_and_set", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(compareAndSet)},
+		{Name: "list", Kind: host.Read, Effect: host.Bind(list)},
 	}}
 }
 
-// keyAt reads the key, the first argument of most functions.
-func keyAt(w *host.Services, args host.Args) (string, error) {
-	key, err := args.String(1)
-	if err == nil && w.KV == nil {
-		err = errNoValues(args)
+// valuesOf returns the values of the script, or an error if it has none.
+func valuesOf(w *host.Services, args host.Args) (host.KV, error) {
+	if w.KV == nil {
+		return nil, fault.New(fault.Unavailable, "%s: this run cannot store values", args.Func)
 	}
-	return key, err
-}
-
-func errNoValues(args host.Args) error {
-	return fault.New(fault.Unavailable, "%s: this run cannot store values", args.Func)
+	return w.KV, nil
 }
 
 // get(key, default?) returns the value of a key.
-func get(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	key, err := keyAt(w, args)
+func get(ctx context.Context, w *host.Services, args host.Args, key string, otherwise host.Value) (host.Value, error) {
+	values, err := valuesOf(w, args)
 	if err != nil {
 		return nil, err
 	}
-	value, err := w.KV.Get(ctx, key)
-	if err != nil {
-		return nil, err
-	}
+	value, err := values.Get(ctx, key)
 	if value == nil {
-		return []host.Value{args.At(2)}, nil
+		return otherwise, err
 	}
-	return []host.Value{value}, nil
+	return value, err
 }
 
 // set(key, value, options?) stores a value; nil deletes it.
-func set(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	key, err := keyAt(w, args)
+func set(ctx context.Context, w *host.Services, args host.Args, key string, value host.Value, o options) error {
+	values, err := valuesOf(w, args)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	value, err := valueAt(args, 2)
+	raw, err := encoded(value)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	lifetime, err := lifetimeAt(args, 3)
+	lifetime, err := o.lifetime(args)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if value == nil {
-		_, err = w.KV.Delete(ctx, key)
-	} else {
-		err = w.KV.Set(ctx, key, value, lifetime)
+	if raw == nil {
+		_, err = values.Delete(ctx, key)
+		return err
 	}
-	return nil, err
+	return values.Set(ctx, key, raw, lifetime)
 }
 
 // remove(key) deletes a value.
-func remove(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	key, err := keyAt(w, args)
+func remove(ctx context.Context, w *host.Services, args host.Args, key string) (bool, error) {
+	values, err := valuesOf(w, args)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	removed, err := w.KV.Delete(ctx, key)
-	return []host.Value{removed}, err
+	return values.Delete(ctx, key)
 }
 
 // compareAndSet(key, old, new, options?) stores a value if the present one is old.
-func compareAndSet(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	key, err := keyAt(w, args)
+func compareAndSet(ctx context.Context, w *host.Services, args host.Args, key string, old, value host.Value, o options) (bool, error) {
+	values, err := valuesOf(w, args)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	change := host.KVChange{Token: w.Token(ctx)}
-	if change.Old, err = valueAt(args, 2); err != nil {
-		return nil, err
+	if change.Old, err = encoded(old); err != nil {
+		return false, err
 	}
-	if change.New, err = valueAt(args, 3); err != nil {
-		return nil, err
+	if change.New, err = encoded(value); err != nil {
+		return false, err
 	}
-	if change.Lifetime, err = lifetimeAt(args, 4); err != nil {
-		return nil, err
+	if change.Lifetime, err = o.lifetime(args); err != nil {
+		return false, err
 	}
-	swapped, err := w.KV.Swap(ctx, key, change)
-	return []host.Value{swapped}, err
+	return values.Swap(ctx, key, change)
 }
 
 // list(prefix?) lists the values.
-func list(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	prefix, err := args.OptString(1, "")
+func list(ctx context.Context, w *host.Services, args host.Args, prefix *string) ([]host.KVEntry, error) {
+	values, err := valuesOf(w, args)
 	if err != nil {
 		return nil, err
 	}
-	if w.KV == nil {
-		return nil, errNoValues(args)
-	}
-	entries, err := w.KV.List(ctx, prefix)
-	if err != nil {
-		return nil, err
-	}
-	table, err := host.Table(append([]host.KVEntry{}, entries...))
-	return []host.Value{table}, err
+	return values.List(ctx, host.Or(prefix, ""))
 }
 
-// valueAt returns argument i as JSON; nil if it is missing.
-func valueAt(args host.Args, i int) (json.RawMessage, error) {
-	v := args.At(i)
-	if v == nil {
-		return nil, nil
-	}
-	raw, err := json.Marshal(v)
+// encoded returns a value as JSON; nil if it is missing.
+func encoded(value host.Value) (json.RawMessage, error) {
+	raw, err := json.Marshal(value)
 	if err != nil || string(raw) == "null" {
 		return nil, err
 	}
@@ -142,15 +119,16 @@ func valueAt(args host.Args, i int) (json.RawMessage, error) {
 // longest is the longest lifetime, in milliseconds: a hundred years.
 const longest = 100 * 365 * 24 * 3600 * 1000
 
-// lifetimeAt reads the options in argument i.
-func lifetimeAt(args host.Args, i int) (time.Duration, error) {
-	var options struct {
-		TTL *float64 `json:"ttl_ms"`
+// options are the options of set and compare_and_set.
+type options struct {
+	TTL *float64 `json:"ttl_ms"`
+}
+
+func (o options) lifetime(args host.Args) (time.Duration, error) {
+	if o.TTL == nil {
+		return 0, nil
 	}
-	if err := args.Decode(i, &options); err != nil || options.TTL == nil {
-		return 0, err
-	}
-	ttl := *options.TTL
+	ttl := *o.TTL
 	if math.IsNaN(ttl) || ttl <= 0 || ttl > longest {
 		return 0, fault.New(fault.InvalidParams, "%s: ttl_ms must be a positive number of milliseconds, got %v", args.Func, ttl)
 	}

@@ -29,11 +29,7 @@ func Module() host.Module {
 }
 
 func at(name string, level slog.Level) host.Func {
-	return host.Func{Name: name, Kind: host.Observe, Effect: func(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-		text, err := args.String(1)
-		if err != nil {
-			return nil, err
-		}
-		return nil, w.Output.Log(ctx, level, text, w.Clock.Now())
-	}}
+	return host.Func{Name: name, Kind: host.Observe, Effect: host.Bind(func(ctx context.Context, w *host.Services, text string) error {
+		return w.Output.Log(ctx, level, text, w.Clock.Now())
+	})}
 }

@@ -3,7 +3,6 @@
 package midi
 
 import (
-	"context"
 	_ "embed"
 	"encoding/hex"
 	"strings"
@@ -25,88 +24,57 @@ var preludeJS string
 // Module is the global midi.
 func Module() host.Module {
 	return host.Module{Name: "midi", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
-		{Name: "read", Kind: host.Read, Effect: read},
-		{Name: "write", Kind: host.Idempotent, Effect: write, Path: 1},
-		{Name: "decode", Pure: decode},
-		{Name: "encode", Pure: encode},
-		{Name: "info", Pure: info},
+		{Name: "read", Kind: host.Read, Effect: host.Bind(read)},
+		{Name: "write", Kind: host.Idempotent, Effect: host.Bind(write), Path: 1},
+		{Name: "decode", Pure: host.BindPure(decode)},
+		{Name: "encode", Pure: host.BindPure(encode)},
+		{Name: "info", Pure: host.BindPure(info)},
 	}}
 }
 
 // read(path) returns a file's score, whose events the prelude also lists merged.
-func read(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	path, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+func read(w *host.Services, path string) (score, error) {
 	data, err := w.Files.Read(path)
 	if err != nil {
-		return nil, err
+		return score{}, err
 	}
-	return scoreOf(data)
+	return decode(string(data))
 }
 
 // decode(bytes) returns the score of a file's content.
-func decode(args host.Args) ([]host.Value, error) {
-	data, err := args.String(1)
+func decode(data string) (score, error) {
+	file, err := smf.Decode([]byte(data))
 	if err != nil {
-		return nil, err
+		return score{}, err
 	}
-	return scoreOf([]byte(data))
-}
-
-func scoreOf(data []byte) ([]host.Value, error) {
-	file, err := smf.Decode(data)
-	if err != nil {
-		return nil, err
-	}
-	table, err := host.Table(newScore(file))
-	return []host.Value{table}, err
+	return newScore(file), nil
 }
 
 // write(path, score) writes a file.
-func write(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	path, err := args.String(1)
+func write(w *host.Services, path string, s score) (string, error) {
+	data, err := encode(s)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	file, err := fileAt(args, 2)
-	if err != nil {
-		return nil, err
-	}
-	data, err := file.Encode()
-	if err != nil {
-		return nil, err
-	}
-	return []host.Value{path}, w.Files.Write(path, data, false)
+	return path, w.Files.Write(path, data, false)
 }
 
 // encode(score) returns the content of a file.
-func encode(args host.Args) ([]host.Value, error) {
-	file, err := fileAt(args, 1)
+func encode(s score) ([]byte, error) {
+	file, err := s.file()
 	if err != nil {
 		return nil, err
 	}
-	data, err := file.Encode()
-	return []host.Value{string(data)}, err
+	return file.Encode()
 }
 
 // info(score) returns a summary of a score.
-func info(args host.Args) ([]host.Value, error) {
-	file, err := fileAt(args, 1)
+func info(s score) (any, error) {
+	file, err := s.file()
 	if err != nil {
 		return nil, err
 	}
-	table, err := host.Table(file.Info())
-	return []host.Value{table}, err
-}
-
-func fileAt(args host.Args, i int) (*smf.File, error) {
-	var s score
-	if err := args.Decode(i, &s); err != nil {
-		return nil, err
-	}
-	return s.file()
+	return file.Info(), nil
 }
 
 // score is a file as scripts see it. Bytes without a meaning for scripts are hex text,

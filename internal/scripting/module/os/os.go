@@ -3,7 +3,6 @@
 package os
 
 import (
-	"context"
 	_ "embed"
 
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -18,23 +17,20 @@ var prelude string
 // Module is the global os.
 func Module() host.Module {
 	return host.Module{Name: "os", Page: page, Lua: prelude, Funcs: []host.Func{
-		{Name: "getenv", Kind: host.Read, Effect: getenv},
-		{Name: "__now", Hidden: true, Kind: host.Nondeterministic, Effect: now},
+		{Name: "getenv", Kind: host.Read, Effect: host.Bind(getenv)},
+		{Name: "__now", Hidden: true, Kind: host.Nondeterministic, Effect: host.Bind(now)},
 	}}
 }
 
-func getenv(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	name, err := args.String(1)
-	if err != nil || w.Getenv == nil {
-		return []host.Value{nil}, err
+func getenv(w *host.Services, name string) *string {
+	if w.Getenv == nil {
+		return nil
 	}
 	if value, ok := w.Getenv(name); ok {
-		return []host.Value{value}, nil
+		return &value
 	}
-	return []host.Value{nil}, nil
+	return nil
 }
 
 // now returns the run's time in seconds, with its fraction.
-func now(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
-	return []host.Value{float64(w.Clock.Milliseconds()) / 1000}, nil
-}
+func now(w *host.Services) float64 { return float64(w.Clock.Milliseconds()) / 1000 }

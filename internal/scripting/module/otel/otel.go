@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -23,92 +24,57 @@ var page string
 // Module is the global otel.
 func Module() host.Module {
 	return host.Module{Name: "otel", Page: page, Funcs: []host.Func{
-		{Name: "trace_id", Kind: host.Nondeterministic, Effect: traceID},
-		{Name: "span_id", Kind: host.Nondeterministic, Effect: spanID},
-		{Name: "traceparent", Kind: host.Nondeterministic, Effect: traceparent},
-		{Name: "event", Kind: host.Observe, Effect: event},
-		{Name: "set_attribute", Kind: host.Observe, Effect: setAttribute},
-		{Name: "record_metric", Kind: host.Observe, Effect: recordMetric},
+		{Name: "trace_id", Kind: host.Nondeterministic, Effect: host.Bind(traceID)},
+		{Name: "span_id", Kind: host.Nondeterministic, Effect: host.Bind(spanID)},
+		{Name: "traceparent", Kind: host.Nondeterministic, Effect: host.Bind(traceparent)},
+		{Name: "event", Kind: host.Observe, Effect: host.Bind(event)},
+		{Name: "set_attribute", Kind: host.Observe, Effect: host.Bind(setAttribute)},
+		{Name: "record_metric", Kind: host.Observe, Effect: host.Bind(recordMetric)},
 	}}
 }
 
-func traceID(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
-	return []host.Value{trace.SpanContextFromContext(ctx).TraceID().String()}, nil
+func traceID(ctx context.Context) string {
+	return trace.SpanContextFromContext(ctx).TraceID().String()
 }
 
-func spanID(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
-	return []host.Value{trace.SpanContextFromContext(ctx).SpanID().String()}, nil
+func spanID(ctx context.Context) string {
+	return trace.SpanContextFromContext(ctx).SpanID().String()
 }
 
-func traceparent(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
+func traceparent(ctx context.Context) string {
 	span := trace.SpanContextFromContext(ctx)
-	return []host.Value{fmt.Sprintf("00-%s-%s-%s", span.TraceID(), span.SpanID(), span.TraceFlags())}, nil
+	return fmt.Sprintf("00-%s-%s-%s", span.TraceID(), span.SpanID(), span.TraceFlags())
 }
 
-func event(ctx context.Context, _ *host.Services, args host.Args) ([]host.Value, error) {
-	name, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	attributes, err := attributesAt(args, 2)
-	if err != nil {
-		return nil, err
-	}
-	trace.SpanFromContext(ctx).AddEvent(name, trace.WithAttributes(attributes...))
-	return nil, nil
+func event(ctx context.Context, name string, table map[string]any) {
+	trace.SpanFromContext(ctx).AddEvent(name, trace.WithAttributes(attributes(table)...))
 }
 
-func setAttribute(ctx context.Context, _ *host.Services, args host.Args) ([]host.Value, error) {
-	key, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+func setAttribute(ctx context.Context, key string, value host.Value) error {
 	if telemetry.Reserved(key) {
-		return nil, fault.New(fault.InvalidParams, "set_attribute: %s says whose the span is, and cannot be set", key).WithHint("use a key of your own")
+		return fault.New(fault.InvalidParams, "set_attribute: %s says whose the span is, and cannot be set", key).WithHint("use a key of your own")
 	}
-	trace.SpanFromContext(ctx).SetAttributes(toAttribute(key, args.At(2)))
-	return nil, nil
+	trace.SpanFromContext(ctx).SetAttributes(toAttribute(key, value))
+	return nil
 }
 
-func recordMetric(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	name, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	value, err := args.Float(2)
-	if err != nil {
-		return nil, err
-	}
-	attributes, err := attributesAt(args, 3)
-	if err != nil {
-		return nil, err
-	}
+func recordMetric(ctx context.Context, w *host.Services, name string, value float64, table map[string]any) error {
 	histogram, err := w.Meter.Float64Histogram(name)
 	if err != nil {
-		return nil, fault.New(fault.InvalidParams, "otel.record_metric: %v", err).
+		return fault.New(fault.InvalidParams, "otel.record_metric: %v", err).
 			WithHint("a metric's name begins with a letter and has letters, digits, '_', '.', '-' and '/'")
 	}
-	histogram.Record(ctx, value, metric.WithAttributes(attributes...))
-	return nil, nil
+	histogram.Record(ctx, value, metric.WithAttributes(attributes(table)...))
+	return nil
 }
 
-// attributesAt reads a table of attributes, sorted by key.
-func attributesAt(args host.Args, i int) ([]attribute.KeyValue, error) {
-	var table map[string]any
-	if err := args.Decode(i, &table); err != nil {
-		return nil, err
+// attributes are those of a table, sorted by key.
+func attributes(table map[string]any) []attribute.KeyValue {
+	list := make([]attribute.KeyValue, 0, len(table))
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		list = append(list, toAttribute(key, table[key]))
 	}
-	attributes := make([]attribute.KeyValue, 0, len(table))
-	for key, value := range table {
-		attributes = append(attributes, toAttribute(key, value))
-	}
-	slices.SortFunc(attributes, func(a, b attribute.KeyValue) int {
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
-	})
-	return attributes, nil
+	return list
 }
 
 func toAttribute(key string, value host.Value) attribute.KeyValue {

@@ -3,7 +3,6 @@
 package progress
 
 import (
-	"context"
 	_ "embed"
 
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -15,19 +14,10 @@ var page string
 // Module is the global function progress.
 func Module() host.Module {
 	return host.Module{Page: page, Funcs: []host.Func{
-		{Name: "progress", Kind: host.Observe, Effect: progress},
+		{Name: "progress", Kind: host.Observe, Effect: host.Bind(progress)},
 	}}
 }
 
-func progress(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	fraction, err := args.Float(1)
-	if err != nil {
-		return nil, err
-	}
-	message, err := args.OptString(2, "")
-	if err != nil {
-		return nil, err
-	}
-	w.Progress(min(max(fraction, 0), 1), message)
-	return nil, nil
+func progress(w *host.Services, fraction float64, message *string) {
+	w.Progress(min(max(fraction, 0), 1), host.Or(message, ""))
 }

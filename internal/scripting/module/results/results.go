@@ -18,10 +18,10 @@ var page string
 // Module is the global results.
 func Module() host.Module {
 	return host.Module{Name: "results", Page: page, Funcs: []host.Func{
-		{Name: "get", Kind: host.Read, Effect: get},
-		{Name: "slice", Kind: host.Read, Effect: slice},
-		{Name: "list", Kind: host.Read, Effect: list},
-		{Name: "keep", Kind: host.Write, Effect: keep},
+		{Name: "get", Kind: host.Read, Effect: host.Bind(get)},
+		{Name: "slice", Kind: host.Read, Effect: host.Bind(slice)},
+		{Name: "list", Kind: host.Read, Effect: host.Bind(list)},
+		{Name: "keep", Kind: host.Write, Effect: host.Bind(keep)},
 	}}
 }
 
@@ -33,73 +33,50 @@ func owner(w *host.Services) string {
 	return w.Caller.User
 }
 
-func get(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	handle, pointer, err := place(w, args)
-	if err != nil {
-		return nil, err
-	}
-	value, err := w.Results.Read(ctx, owner(w), handle, pointer)
-	return []host.Value{value}, err
-}
-
-// place reads the handle and the pointer, the first arguments of every function.
-func place(w *host.Services, args host.Args) (handle, pointer string, err error) {
-	if handle, err = args.String(1); err != nil {
-		return "", "", err
-	}
-	if pointer, err = args.OptString(2, ""); err != nil {
-		return "", "", err
-	}
+// store returns the stored results, or an error if there are none.
+func store(w *host.Services, args host.Args) (host.Results, error) {
 	if w.Results == nil {
-		return "", "", errNoResults(args)
+		return nil, fault.New(fault.Unavailable, "%s: results are not available here", args.Func)
 	}
-	return handle, pointer, nil
+	return w.Results, nil
 }
 
-func slice(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	handle, pointer, err := place(w, args)
+func get(ctx context.Context, w *host.Services, args host.Args, handle string, pointer *string) (json.RawMessage, error) {
+	results, err := store(w, args)
 	if err != nil {
 		return nil, err
 	}
-	skip, err := args.OptInt(3, 0)
+	return results.Read(ctx, owner(w), handle, host.Or(pointer, ""))
+}
+
+func slice(ctx context.Context, w *host.Services, args host.Args, handle string, pointer *string, skip, count *int64) (json.RawMessage, int, error) {
+	results, err := store(w, args)
+	if err != nil {
+		return nil, 0, err
+	}
+	from, most := host.Or(skip, 0), host.Or(count, math.MaxInt32)
+	if from < 0 || most < 0 {
+		return nil, 0, fault.New(fault.InvalidParams, "%s: skip and count must not be negative", args.Func)
+	}
+	return results.Slice(ctx, owner(w), handle, host.Or(pointer, ""), int(min(from, math.MaxInt32)), int(min(most, math.MaxInt32)))
+}
+
+func list(ctx context.Context, w *host.Services, args host.Args) ([]host.StoredResult, error) {
+	results, err := store(w, args)
 	if err != nil {
 		return nil, err
 	}
-	count, err := args.OptInt(4, math.MaxInt32)
-	if err != nil {
-		return nil, err
-	}
-	if skip < 0 || count < 0 {
-		return nil, fault.New(fault.InvalidParams, "%s: skip and count must not be negative", args.Func)
-	}
-	part, total, err := w.Results.Slice(ctx, owner(w), handle, pointer, int(min(skip, math.MaxInt32)), int(min(count, math.MaxInt32)))
-	return []host.Value{part, int64(total)}, err
+	return results.List(ctx, owner(w))
 }
 
-func list(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	if w.Results == nil {
-		return nil, errNoResults(args)
-	}
-	all, err := w.Results.List(ctx, owner(w))
+func keep(ctx context.Context, w *host.Services, args host.Args, value host.Value) (string, error) {
+	results, err := store(w, args)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	table, err := host.Table(append([]host.StoredResult{}, all...))
-	return []host.Value{table}, err
-}
-
-func keep(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	if w.Results == nil {
-		return nil, errNoResults(args)
-	}
-	value, err := json.Marshal(args.At(1))
+	raw, err := json.Marshal(value)
 	if err != nil {
-		return nil, fault.Wrap(fault.InvalidParams, err, "%s", args.Func)
+		return "", fault.Wrap(fault.InvalidParams, err, "%s", args.Func)
 	}
-	handle, err := w.Results.Keep(ctx, owner(w), "script", value)
-	return []host.Value{handle}, err
-}
-
-func errNoResults(args host.Args) error {
-	return fault.New(fault.Unavailable, "%s: results are not available here", args.Func)
+	return results.Keep(ctx, owner(w), "script", raw)
 }

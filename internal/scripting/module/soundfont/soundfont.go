@@ -17,25 +17,21 @@ var page string
 // Module is the global soundfont.
 func Module() host.Module {
 	return host.Module{Name: "soundfont", Page: page, Funcs: []host.Func{
-		{Name: "inspect", Kind: host.Read, Effect: describing(func(f *soundfont.Font, _ host.Args) (any, error) {
-			return map[string]any{"info": f.Info, "presets": presets(f), "has_drum_presets": f.HasDrums()}, nil
+		{Name: "inspect", Kind: host.Read, Effect: describing(func(f *soundfont.Font) any {
+			return map[string]any{"info": f.Info, "presets": presets(f), "has_drum_presets": f.HasDrums()}
 		})},
-		{Name: "info", Kind: host.Read, Effect: describing(func(f *soundfont.Font, _ host.Args) (any, error) { return f.Info, nil })},
-		{Name: "presets", Kind: host.Read, Effect: describing(func(f *soundfont.Font, _ host.Args) (any, error) { return presets(f), nil })},
-		{Name: "preset", Kind: host.Read, Effect: describing(preset)},
-		{Name: "drums", Kind: host.Read, Effect: describing(func(f *soundfont.Font, _ host.Args) (any, error) { return f.Kits(), nil })},
+		{Name: "info", Kind: host.Read, Effect: describing(func(f *soundfont.Font) any { return f.Info })},
+		{Name: "presets", Kind: host.Read, Effect: describing(func(f *soundfont.Font) any { return presets(f) })},
+		{Name: "preset", Kind: host.Read, Effect: host.Bind(preset)},
+		{Name: "drums", Kind: host.Read, Effect: describing(func(f *soundfont.Font) any { return f.Kits() })},
 	}}
 }
 
 func presets(f *soundfont.Font) []soundfont.Preset { return append([]soundfont.Preset{}, f.Presets...) }
 
 // preset(font, bank, program) returns one preset with its regions.
-func preset(f *soundfont.Font, args host.Args) (any, error) {
-	bank, err := args.Int(2)
-	if err != nil {
-		return nil, err
-	}
-	program, err := args.Int(3)
+func preset(ctx context.Context, w *host.Services, name string, bank, program int64) (map[string]any, error) {
+	f, err := open(ctx, w, name)
 	if err != nil {
 		return nil, err
 	}
@@ -46,29 +42,19 @@ func preset(f *soundfont.Font, args host.Args) (any, error) {
 	return map[string]any{"bank": p.Bank, "program": p.Program, "name": p.Name, "regions": f.Regions(p)}, nil
 }
 
-// describing makes a function that returns a part of the font in argument 1.
-func describing(say func(f *soundfont.Font, args host.Args) (any, error)) func(context.Context, *host.Services, host.Args) ([]host.Value, error) {
-	return func(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-		font, err := open(ctx, w, args)
+// describing makes a function that returns a part of the font that its argument names.
+func describing(say func(f *soundfont.Font) any) func(context.Context, *host.Services, host.Args) ([]host.Value, error) {
+	return host.Bind(func(ctx context.Context, w *host.Services, name string) (any, error) {
+		font, err := open(ctx, w, name)
 		if err != nil {
 			return nil, err
 		}
-		said, err := say(font, args)
-		if err != nil {
-			return nil, err
-		}
-		table, err := host.Table(said)
-		return []host.Value{table}, err
-	}
+		return say(font), nil
+	})
 }
 
-// open reads the font that argument 1 names: a hash, or the path of a file that the
-// script may read.
-func open(ctx context.Context, w *host.Services, args host.Args) (*soundfont.Font, error) {
-	name, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+// open reads a font, named by a hash or the path of a file that the script may read.
+func open(ctx context.Context, w *host.Services, name string) (*soundfont.Font, error) {
 	file, err := w.Open(ctx, name)
 	if err != nil {
 		return nil, err

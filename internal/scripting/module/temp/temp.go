@@ -2,7 +2,6 @@
 package temp
 
 import (
-	"context"
 	_ "embed"
 	"path/filepath"
 
@@ -16,29 +15,19 @@ var page string
 // Module is the global temp.
 func Module() host.Module {
 	return host.Module{Name: "temp", Page: page, Funcs: []host.Func{
-		{Name: "path", Kind: host.Nondeterministic, Effect: path},
-		{Name: "dir", Kind: host.Nondeterministic, Effect: dir},
-		{Name: "list", Kind: host.Read, Effect: list},
-		{Name: "exists", Kind: host.Read, Effect: exists},
-		{Name: "remove", Kind: host.Write, Effect: remove, Path: 1},
+		{Name: "path", Kind: host.Nondeterministic, Effect: host.Bind(path)},
+		{Name: "dir", Kind: host.Nondeterministic, Effect: host.Bind(dir)},
+		{Name: "list", Kind: host.Read, Effect: host.Bind(list)},
+		{Name: "exists", Kind: host.Read, Effect: host.Bind(exists)},
+		{Name: "remove", Kind: host.Write, Effect: host.Bind(remove), Path: 1},
 	}}
 }
 
-func path(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	name, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	full, err := w.Temp.Path(name)
-	return []host.Value{full}, err
-}
+func path(w *host.Services, name string) (string, error) { return w.Temp.Path(name) }
 
-func dir(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
-	folder, err := w.Temp.Dir()
-	return []host.Value{folder}, err
-}
+func dir(w *host.Services) (string, error) { return w.Temp.Dir() }
 
-func list(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
+func list(w *host.Services) ([]string, error) {
 	folder, err := w.Temp.Dir()
 	if err != nil {
 		return nil, err
@@ -51,39 +40,30 @@ func list(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error
 	for _, entry := range entries {
 		names = append(names, entry.Name)
 	}
-	table, err := host.Table(names)
-	return []host.Value{table}, err
+	return names, nil
 }
 
-func exists(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	name, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+func exists(w *host.Services, name string) (bool, error) {
 	if !w.Files.InTemp(name) {
-		return []host.Value{false}, nil
+		return false, nil
 	}
 	if !filepath.IsAbs(name) { // a relative name may also be one in another folder
+		var err error
 		if name, err = w.Temp.Path(name); err != nil {
-			return []host.Value{false}, nil //nolint:nilerr // it leaves the folder, so it is not in it
+			return false, nil //nolint:nilerr // it leaves the folder, so it is not in it
 		}
 	}
 	there, err := w.Files.Exists(name)
 	if fault.CodeOf(err) == fault.Denied {
-		return []host.Value{false}, nil
+		return false, nil
 	}
-	return []host.Value{there}, err
+	return there, err
 }
 
-func remove(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	name, err := args.String(1)
-	if err != nil {
-		return nil, err
+func remove(w *host.Services, name string) (bool, error) {
+	err := w.Files.Remove(name)
+	if fault.CodeOf(err) == fault.NotFound {
+		return false, nil
 	}
-	switch err := w.Files.Remove(name); fault.CodeOf(err) {
-	case fault.NotFound:
-		return []host.Value{false}, nil
-	default:
-		return []host.Value{err == nil}, err
-	}
+	return err == nil, err
 }

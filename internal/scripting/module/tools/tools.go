@@ -26,35 +26,31 @@ var preludeJS string
 // Module is the global tools.
 func Module() host.Module {
 	return host.Module{Name: "tools", Page: page, JS: preludeJS, Funcs: []host.Func{
-		{Name: "search", Kind: host.Read, Effect: search},
+		{Name: "search", Kind: host.Read, Effect: host.Bind(search)},
 		{Name: "describe", Kind: host.Read, Effect: describe},
-		{Name: "mcp_add", Kind: host.Idempotent, Effect: add},
-		{Name: "mcp_remove", Kind: host.Idempotent, Effect: remove},
-		{Name: "mcp_status", Kind: host.Read, Effect: status},
-		{Name: "mcp_list", Kind: host.Read, Effect: list},
-		{Name: "mcp_call", Kind: host.Idempotent, Starts: true, Effect: startCall, Check: checkCall},
-		{Name: "mcp_result", Kind: host.Read, Effect: result},
-		{Name: "alias_tool", Kind: host.Idempotent, Effect: aliasTool},
+		{Name: "mcp_add", Kind: host.Idempotent, Effect: host.Bind(add)},
+		{Name: "mcp_remove", Kind: host.Idempotent, Effect: host.Bind(remove)},
+		{Name: "mcp_status", Kind: host.Read, Effect: host.Bind(status)},
+		{Name: "mcp_list", Kind: host.Read, Effect: host.Bind(list)},
+		{Name: "mcp_call", Kind: host.Idempotent, Starts: true, Effect: host.Bind(startCall), Check: checkCall},
+		{Name: "mcp_result", Kind: host.Read, Effect: host.Bind(result)},
+		{Name: "alias_tool", Kind: host.Idempotent, Effect: host.Bind(aliasTool)},
 		{Name: "set_tool_priority", Kind: host.Idempotent, Effect: setPriority},
 	}}
 }
 
-func add(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	name, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+func add(ctx context.Context, w *host.Services, args host.Args, name string) error {
 	if w.Upstreams == nil {
-		return nil, noUpstreams(args)
+		return noUpstreams(args)
 	}
 	if _, table := args.At(2).(json.RawMessage); table {
-		return nil, addCommand(ctx, w, name, args)
+		return addCommand(ctx, w, name, args)
 	}
 	url, err := args.String(2)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return nil, w.Upstreams.Add(ctx, name, url)
+	return w.Upstreams.Add(ctx, name, url)
 }
 
 // addCommand adds a server that is a program, if that is allowed.
@@ -81,22 +77,16 @@ func addCommand(ctx context.Context, w *host.Services, name string, args host.Ar
 	return commander.AddCommand(ctx, name, want.Command)
 }
 
-func remove(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	name, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+func remove(ctx context.Context, w *host.Services, args host.Args, name string) (bool, error) {
 	if w.Upstreams == nil {
-		return nil, noUpstreams(args)
+		return false, noUpstreams(args)
 	}
-	removed, err := w.Upstreams.Remove(ctx, name)
-	return []host.Value{removed}, err
+	return w.Upstreams.Remove(ctx, name)
 }
 
-func status(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	name, err := args.String(1)
-	if err != nil || w.Upstreams == nil {
-		return []host.Value{nil}, err
+func status(ctx context.Context, w *host.Services, name string) *host.UpstreamStatus {
+	if w.Upstreams == nil {
+		return nil
 	}
 	who := principal.Of(ctx)
 	found, ok := w.Upstreams.Status(who.Namespace(name, func(space string) bool {
@@ -104,20 +94,17 @@ func status(ctx context.Context, w *host.Services, args host.Args) ([]host.Value
 		return there
 	}))
 	if !ok || !who.CanSee(found.Name, "") {
-		return []host.Value{nil}, nil
+		return nil
 	}
 	found.Name = who.NameOf(found.Name)
-	table, err := host.Table(found)
-	return []host.Value{table}, err
+	return &found
 }
 
-func list(ctx context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
-	all := []host.UpstreamStatus{}
-	if w.Upstreams != nil {
-		all = append(all, seen(principal.Of(ctx), w.Upstreams.List())...)
+func list(ctx context.Context, w *host.Services) []host.UpstreamStatus {
+	if w.Upstreams == nil {
+		return nil
 	}
-	table, err := host.Table(all)
-	return []host.Value{table}, err
+	return seen(principal.Of(ctx), w.Upstreams.List())
 }
 
 // seen returns the upstreams that the caller can see, by the caller's names.
@@ -145,24 +132,19 @@ end
 `
 
 // startCall(server, tool, args?) starts a job that calls a tool, and returns its id.
-func startCall(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+func startCall(ctx context.Context, w *host.Services, args host.Args, server, name host.Value, arguments json.RawMessage) (string, error) {
 	if err := checkCall(ctx, w, args); err != nil {
-		return nil, err
-	}
-	arguments, err := args.Table(3)
-	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if arguments == nil {
 		arguments = json.RawMessage("{}")
 	}
 	ref := host.CalledTool(args)
-	params, err := json.Marshal(map[string]any{"server": args.At(1), "tool": args.At(2), "arguments": arguments})
+	params, err := json.Marshal(map[string]any{"server": server, "tool": name, "arguments": arguments})
 	if err != nil {
-		return nil, fault.Wrap(fault.InvalidParams, err, "%s", args.Func)
+		return "", fault.Wrap(fault.InvalidParams, err, "%s", args.Func)
 	}
-	id, err := w.Jobs.Start(ctx, host.NewJob{Name: ref.String(), Source: callSource, Params: params, Tags: []string{"mcp_call"}, Token: w.Token(ctx)})
-	return []host.Value{id}, err
+	return w.Jobs.Start(ctx, host.NewJob{Name: ref.String(), Source: callSource, Params: params, Tags: []string{"mcp_call"}, Token: w.Token(ctx)})
 }
 
 // checkCall refuses what the job would refuse.
@@ -179,46 +161,33 @@ func errNoJobs(args host.Args) error {
 }
 
 // result(id) returns the value and the state of a job.
-func result(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	id, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
+func result(ctx context.Context, w *host.Services, args host.Args, id string) (value host.Value, state string, err error) {
 	if w.Jobs == nil {
-		return nil, errNoJobs(args)
+		return nil, "", errNoJobs(args)
 	}
 	found, err := w.Jobs.Result(ctx, id)
 	switch {
-	case err != nil:
-		return nil, err
 	case found.Error != "":
-		return []host.Value{found.Error, found.State}, nil
+		return found.Error, found.State, err
 	case len(found.Value) > 0:
-		return []host.Value{found.Value, found.State}, nil
+		return found.Value, found.State, err
 	}
-	return []host.Value{nil, found.State}, nil
+	return nil, found.State, err
 }
 
 // search(query, options?) calls search_tools and returns the list of tools.
-func search(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	query, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	var options struct {
-		Namespace string `json:"namespace,omitempty"`
-		Limit     int    `json:"limit,omitempty"`
-	}
-	if err := args.Decode(2, &options); err != nil {
-		return nil, err
-	}
+func search(ctx context.Context, w *host.Services, args host.Args, query string, options struct {
+	Namespace string `json:"namespace,omitempty"`
+	Limit     int    `json:"limit,omitempty"`
+},
+) (json.RawMessage, error) {
 	var found struct {
 		Tools json.RawMessage `json:"tools"`
 	}
-	err = ask(ctx, w, args, "search_tools", map[string]any{
+	err := ask(ctx, w, args, "search_tools", map[string]any{
 		"query": query, "namespace": options.Namespace, "limit": options.Limit,
 	}, &found)
-	return []host.Value{found.Tools}, err
+	return found.Tools, err
 }
 
 // describe(names, format?) calls get_tool_definitions and returns declarations as text,
@@ -298,25 +267,17 @@ func ask(ctx context.Context, w *host.Services, args host.Args, name string, arg
 }
 
 // aliasTool(alias, "namespace:tool") gives a tool another name.
-func aliasTool(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	alias, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	target, err := args.String(2)
-	if err != nil {
-		return nil, err
-	}
+func aliasTool(ctx context.Context, w *host.Services, args host.Args, alias, target string) error {
 	arranger, err := arrangerOf(w, args)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	namespace, name := split(target)
 	if name == "" {
-		return nil, fault.New(fault.InvalidParams, "bad argument #2 to '%s' (%q names no tool)", args.Func, target).
+		return fault.New(fault.InvalidParams, "bad argument #2 to '%s' (%q names no tool)", args.Func, target).
 			WithHint("write namespace:tool, such as \"files:read_file\"")
 	}
-	return nil, arranger.Alias(ctx, namespace, alias, name)
+	return arranger.Alias(ctx, namespace, alias, name)
 }
 
 // preferred is the priority of a tool whose server was named as preferred.

@@ -37,100 +37,72 @@ var preludeJS string
 // Module is the globals named above.
 func Module() host.Module {
 	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
-		{Name: "list_dir", Kind: host.Read, Effect: listDir},
-		{Name: "read_file", Kind: host.Read, Effect: readFile},
-		{Name: "search", Kind: host.Read, Effect: search},
-		{Name: "write_file", Kind: host.Idempotent, Effect: writeFile, Path: 1},
-		{Name: "patch_file", Kind: host.Write, Effect: patchFile, Path: 1},
-		{Name: "git_status", Kind: host.Read, Effect: gitStatus, Waits: true},
+		{Name: "list_dir", Kind: host.Read, Effect: host.Bind(listDir)},
+		{Name: "read_file", Kind: host.Read, Effect: host.Bind(readFile)},
+		{Name: "search", Kind: host.Read, Effect: host.Bind(search)},
+		{Name: "write_file", Kind: host.Idempotent, Effect: host.Bind(writeFile), Path: 1},
+		{Name: "patch_file", Kind: host.Write, Effect: host.Bind(patchFile), Path: 1},
+		{Name: "git_status", Kind: host.Read, Effect: host.Bind(gitStatus), Waits: true},
 		{Name: "__run", Hidden: true, Kind: host.Write, Effect: runCommand, Check: checkCommand, Waits: true},
 	}}
 }
 
 // listDir(path?) returns the entries of a folder; without a path, the allowed folders; for
 // ".", those of the workspace, not of the temp folder, which also has that path.
-func listDir(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	path, err := args.OptString(1, "")
-	if err != nil {
-		return nil, err
-	}
-	if path != "" && filepath.Clean(path) == "." {
-		path = cmp.Or(w.Files.Workspace(), path)
-	}
-	entries := []host.DirEntry{}
-	if path == "" {
+func listDir(w *host.Services, path *string) ([]host.DirEntry, error) {
+	switch {
+	case path == nil || *path == "":
+		var entries []host.DirEntry
 		for _, folder := range w.Files.Folders() {
 			entries = append(entries, host.DirEntry{Name: folder, IsDir: true})
 		}
-	} else if entries, err = w.Files.List(path); err != nil {
-		return nil, err
+		return entries, nil
+	case filepath.Clean(*path) == ".":
+		return w.Files.List(cmp.Or(w.Files.Workspace(), *path))
+	default:
+		return w.Files.List(*path)
 	}
-	table, err := host.Table(entries)
-	return []host.Value{table}, err
 }
 
-func readFile(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	path, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	data, err := w.Files.Read(path)
-	return []host.Value{string(data)}, err
-}
+func readFile(w *host.Services, path string) ([]byte, error) { return w.Files.Read(path) }
 
-func writeFile(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	path, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	content, err := args.String(2)
-	if err != nil {
-		return nil, err
-	}
-	return []host.Value{int64(len(content))}, w.Files.Write(path, []byte(content), false)
+func writeFile(w *host.Services, path, content string) (int, error) {
+	return len(content), w.Files.Write(path, []byte(content), false)
 }
 
 // patchFile(path, diff) applies a unified diff to one file.
-func patchFile(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	path, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	diff, err := args.String(2)
-	if err != nil {
-		return nil, err
-	}
+func patchFile(w *host.Services, path, diff string) (int, error) {
 	hunks, err := parseDiff(diff)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	before := []byte{}
 	if !createsFile(hunks) {
 		if before, err = w.Files.Read(path); err != nil {
-			return nil, err
+			return 0, err
 		}
 	}
 	after, err := apply(string(before), hunks)
 	if err != nil {
-		return nil, fault.Wrap(fault.Conflict, err, "patch %s", path).
+		return 0, fault.Wrap(fault.Conflict, err, "patch %s", path).
 			WithHint("read the file again and make the diff from its current content")
 	}
-	return []host.Value{int64(len(hunks))}, w.Files.Write(path, []byte(after), false)
+	return len(hunks), w.Files.Write(path, []byte(after), false)
 }
 
 // gitStatus() returns git's status of the folder in which commands run.
-func gitStatus(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+func gitStatus(ctx context.Context, w *host.Services, args host.Args) (string, error) {
 	if w.Commands == nil {
-		return nil, noCommands(args)
+		return "", noCommands(args)
 	}
 	outcome, err := w.Commands.Run(ctx, "git", []string{"--no-optional-locks", "status", "--porcelain", "--branch"})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if outcome.Status != 0 {
-		return nil, fault.New(fault.Upstream, "git_status: %s", outcome.Stderr)
+		return "", fault.New(fault.Upstream, "git_status: %s", outcome.Stderr)
 	}
-	return []host.Value{outcome.Stdout}, nil
+	return outcome.Stdout, nil
 }
 
 // runCommand(name, arguments) returns status, standard output and standard error.
@@ -297,30 +269,18 @@ type found struct {
 }
 
 // search(pattern, dir?) finds lines by a regular expression.
-func search(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	pattern, err := args.String(1)
-	if err != nil {
-		return nil, err
-	}
-	folder, err := args.OptString(2, "")
-	if err != nil {
-		return nil, err
-	}
+func search(ctx context.Context, w *host.Services, pattern string, folder *string) ([]found, error) {
 	expression, err := regexp.Compile(pattern)
 	if err != nil {
 		return nil, fault.New(fault.InvalidParams, "search: %v", err).
 			WithHint("the pattern is a regular expression; put a backslash before ( ) [ ] . * + ? | ^ $ to mean the character")
 	}
-	lines, err := grep(ctx, w.Files, expression, folder)
-	if err != nil {
-		return nil, err
-	}
-	table, err := host.Table(lines)
-	return []host.Value{table}, err
+	return grep(ctx, w.Files, expression, host.Or(folder, ""))
 }
 
 func grep(ctx context.Context, files *host.Files, expression *regexp.Regexp, folder string) ([]found, error) {
-	lines, searched := []found{}, 0
+	var lines []found
+	searched := 0
 	err := files.Walk(folder, skipsFolder, func(path string, info fs.FileInfo, read func() ([]byte, error)) error {
 		if searched++; searched > maxSearched || len(lines) >= maxFound || ctx.Err() != nil {
 			return fs.SkipAll
