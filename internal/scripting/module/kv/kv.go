@@ -50,7 +50,7 @@ func get(ctx context.Context, w *host.Services, args host.Args, key string, othe
 }
 
 // set(key, value, options?) stores a value; nil deletes it.
-func set(ctx context.Context, w *host.Services, args host.Args, key string, value host.Value, o options) error {
+func set(ctx context.Context, w *host.Services, args host.Args, key string, value host.Value) error {
 	values, err := valuesOf(w, args)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func set(ctx context.Context, w *host.Services, args host.Args, key string, valu
 	if err != nil {
 		return err
 	}
-	lifetime, err := o.lifetime(args)
+	lifetime, err := lifetimeAt(args, 3)
 	if err != nil {
 		return err
 	}
@@ -80,19 +80,19 @@ func remove(ctx context.Context, w *host.Services, args host.Args, key string) (
 }
 
 // compareAndSet(key, old, new, options?) stores a value if the present one is old.
-func compareAndSet(ctx context.Context, w *host.Services, args host.Args, key string, old, value host.Value, o options) (bool, error) {
+func compareAndSet(ctx context.Context, w *host.Services, args host.Args, key string) (bool, error) {
 	values, err := valuesOf(w, args)
 	if err != nil {
 		return false, err
 	}
 	change := host.KVChange{Token: w.Token(ctx)}
-	if change.Old, err = encoded(old); err != nil {
+	if change.Old, err = encoded(args.At(2)); err != nil {
 		return false, err
 	}
-	if change.New, err = encoded(value); err != nil {
+	if change.New, err = encoded(args.At(3)); err != nil {
 		return false, err
 	}
-	if change.Lifetime, err = o.lifetime(args); err != nil {
+	if change.Lifetime, err = lifetimeAt(args, 4); err != nil {
 		return false, err
 	}
 	return values.Swap(ctx, key, change)
@@ -119,16 +119,15 @@ func encoded(value host.Value) (json.RawMessage, error) {
 // longest is the longest lifetime, in milliseconds: a hundred years.
 const longest = 100 * 365 * 24 * 3600 * 1000
 
-// options are the options of set and compare_and_set.
-type options struct {
-	TTL *float64 `json:"ttl_ms"`
-}
-
-func (o options) lifetime(args host.Args) (time.Duration, error) {
-	if o.TTL == nil {
-		return 0, nil
+// lifetimeAt reads the options in argument i.
+func lifetimeAt(args host.Args, i int) (time.Duration, error) {
+	var options struct {
+		TTL *float64 `json:"ttl_ms"`
 	}
-	ttl := *o.TTL
+	if err := args.Decode(i, &options); err != nil || options.TTL == nil {
+		return 0, err
+	}
+	ttl := *options.TTL
 	if math.IsNaN(ttl) || ttl <= 0 || ttl > longest {
 		return 0, fault.New(fault.InvalidParams, "%s: ttl_ms must be a positive number of milliseconds, got %v", args.Func, ttl)
 	}

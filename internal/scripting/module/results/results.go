@@ -49,16 +49,27 @@ func get(ctx context.Context, w *host.Services, args host.Args, handle string, p
 	return results.Read(ctx, owner(w), handle, host.Or(pointer, ""))
 }
 
-func slice(ctx context.Context, w *host.Services, args host.Args, handle string, pointer *string, skip, count *int64) (json.RawMessage, int, error) {
+func slice(ctx context.Context, w *host.Services, args host.Args, handle string) (json.RawMessage, int, error) {
 	results, err := store(w, args)
 	if err != nil {
 		return nil, 0, err
 	}
-	from, most := host.Or(skip, 0), host.Or(count, math.MaxInt32)
-	if from < 0 || most < 0 {
+	pointer, err := args.OptString(2, "")
+	if err != nil {
+		return nil, 0, err
+	}
+	skip, err := args.OptInt(3, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	count, err := args.OptInt(4, math.MaxInt32)
+	if err != nil {
+		return nil, 0, err
+	}
+	if skip < 0 || count < 0 {
 		return nil, 0, fault.New(fault.InvalidParams, "%s: skip and count must not be negative", args.Func)
 	}
-	return results.Slice(ctx, owner(w), handle, host.Or(pointer, ""), int(min(from, math.MaxInt32)), int(min(most, math.MaxInt32)))
+	return results.Slice(ctx, owner(w), handle, pointer, int(min(skip, math.MaxInt32)), int(min(count, math.MaxInt32)))
 }
 
 func list(ctx context.Context, w *host.Services, args host.Args) ([]host.StoredResult, error) {

@@ -132,15 +132,19 @@ end
 `
 
 // startCall(server, tool, args?) starts a job that calls a tool, and returns its id.
-func startCall(ctx context.Context, w *host.Services, args host.Args, server, name host.Value, arguments json.RawMessage) (string, error) {
+func startCall(ctx context.Context, w *host.Services, args host.Args) (string, error) {
 	if err := checkCall(ctx, w, args); err != nil {
+		return "", err
+	}
+	arguments, err := args.Table(3)
+	if err != nil {
 		return "", err
 	}
 	if arguments == nil {
 		arguments = json.RawMessage("{}")
 	}
 	ref := host.CalledTool(args)
-	params, err := json.Marshal(map[string]any{"server": server, "tool": name, "arguments": arguments})
+	params, err := json.Marshal(map[string]any{"server": args.At(1), "tool": args.At(2), "arguments": arguments})
 	if err != nil {
 		return "", fault.Wrap(fault.InvalidParams, err, "%s", args.Func)
 	}
