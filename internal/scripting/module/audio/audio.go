@@ -80,8 +80,16 @@ func info(ctx context.Context, w *host.Services, name string) (summary, error) {
 }
 
 // writeWAV(path, clip…, bits) writes a file.
-func writeWAV(w *host.Services, path, packed string, channels, rate int64, bits *int64) (string, error) {
-	data, err := encode(packed, channels, rate, bits)
+func writeWAV(w *host.Services, args host.Args, path, packed string, channels int64) (string, error) {
+	rate, err := args.Int(4)
+	if err != nil {
+		return "", err
+	}
+	bits, err := args.OptInt(5, 16)
+	if err != nil {
+		return "", err
+	}
+	data, err := encode(packed, channels, rate, &bits)
 	if err != nil {
 		return "", err
 	}
