@@ -170,13 +170,13 @@ func (v keyClient) eventsPolled() []string {
 // programsOwn are the files that subscribe as the program itself, with why nobody sees what is
 // not theirs.
 var programsOwn = map[string]string{
-	"builtin/menu.go":               "notifies with VisibleTo",
-	"cluster/eventrelay/relay.go":   "other nodes publish with the owner",
-	"mcp/upstream/manager_await.go": "only waits",
-	"mcp/upstreamset/set.go":        "acts on servers, shows nothing",
-	"music/hootenanny/ring.go":      "shows with VisibleTo",
-	"server/logins.go":              "acts on logins, shows nothing",
-	"zmq/hootserver/broadcast.go":   "whoever reaches the bridge acts as the owner of the server",
+	"builtin/menu.go":             "notifies with VisibleTo",
+	"cluster/eventrelay/relay.go": "other nodes publish with the owner",
+	"mcp/upstream/manager.go":     "only waits",
+	"mcp/upstreamset/set.go":      "acts on servers, shows nothing",
+	"music/hootenanny/ring.go":    "shows with VisibleTo",
+	"server/logins.go":            "acts on logins, shows nothing",
+	"zmq/hootserver/server.go":    "whoever reaches the bridge acts as the owner of the server",
 }
 
 // TestSubscriptionsSayWhose checks that whatever subscribes to the events of all owners is known

@@ -1,8 +1,20 @@
 package hub
 
 import (
+	"bytes"
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -123,4 +135,427 @@ func (s *session) ask(ctx context.Context, say func(wire.Message, bool) bool, q 
 		say(wire.Notification(wire.NoteCancelled, params), false)
 		return nil, waitFault(ctx)
 	}
+}
+
+// pendingCalls are the requests of the modern era that wait for input of their client.
+// The client gets an encrypted ticket for each, as requestState. A ticket is valid once,
+// until a deadline, for the same request of the same principal, and as long as the
+// process runs.
+type pendingCalls struct {
+	seal cipher.AEAD
+	max  int
+
+	mu      sync.Mutex
+	waiting map[ticket]*pendingCall
+}
+
+// ticket is the secret that identifies a pending call.
+type ticket [16]byte
+
+// pendingCall is one request that waits. The goroutine that claims it sends on back.
+type pendingCall struct {
+	task   *request
+	ticket ticket
+	back   chan json.RawMessage // the client's input; buffered for one
+}
+
+func newPendingCalls(key []byte, max int) *pendingCalls {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(err) // the key is 32 bytes
+	}
+	seal, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // AES has blocks of 16 bytes
+	}
+	return &pendingCalls{seal: seal, max: max, waiting: map[ticket]*pendingCall{}}
+}
+
+// add registers a request and returns its ticket, encrypted and bound to the request.
+func (l *pendingCalls) add(req *request, bound []byte, deadline time.Time) (*pendingCall, string, error) {
+	p := &pendingCall{task: req, back: make(chan json.RawMessage, 1)}
+	rand.Read(p.ticket[:]) // never fails
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) >= l.max {
+		return nil, "", fault.New(fault.Limit, "%d calls wait for their clients' input already", l.max).WithHint("try again later")
+	}
+	l.waiting[p.ticket] = p
+	plain := binary.BigEndian.AppendUint64(p.ticket[:], uint64(deadline.UnixMilli()))
+	return p, base64.RawURLEncoding.EncodeToString(l.seal.Seal(nil, nil, plain, bound)), nil
+}
+
+var errBadState = wire.Errorf(wire.CodeInvalidParams, "requestState is not valid for this request")
+
+var errExpiredState = wire.Errorf(wire.CodeInvalidParams,
+	"the call this requestState belongs to no longer waits: make the request again without it")
+
+// claim removes and returns the call that a ticket identifies.
+func (l *pendingCalls) claim(state string, bound []byte, now time.Time) (*pendingCall, error) {
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(state)
+	if err != nil {
+		return nil, errBadState
+	}
+	plain, err := l.seal.Open(nil, nil, sealed, bound)
+	if err != nil || len(plain) != len(ticket{})+8 {
+		return nil, errBadState
+	}
+	if now.UnixMilli() > int64(binary.BigEndian.Uint64(plain[len(ticket{}):])) {
+		return nil, errExpiredState
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, ok := l.waiting[ticket(plain[:len(ticket{})])]
+	if !ok {
+		return nil, errExpiredState
+	}
+	delete(l.waiting, p.ticket)
+	return p, nil
+}
+
+// remove removes p. It returns false if p was claimed, so that input is on its way.
+func (l *pendingCalls) remove(p *pendingCall) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.waiting[p.ticket]
+	delete(l.waiting, p.ticket)
+	return ok
+}
+
+// binding is what a ticket is valid for: this principal making this request at this
+// endpoint. The order of keys and the spacing of the arguments do not matter.
+func (e *endpoint) binding(who, method string, params json.RawMessage) []byte {
+	sum := sha256.New()
+	for _, part := range []string{e.name, who, method} {
+		sum.Write([]byte(part))
+		sum.Write([]byte{0})
+	}
+	for _, key := range []string{"name", "uri", "arguments"} {
+		value, _ := rawjson.Get(params, key)
+		sum.Write(canonical(value))
+		sum.Write([]byte{0})
+	}
+	return sum.Sum(nil)
+}
+
+// canonical writes JSON with sorted keys and no space, numbers as they were
+// written, so that equal values have equal bytes. What is no JSON stays as it is.
+func canonical(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return raw
+	}
+	out, err := json.Marshal(value)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// questionSet is a set of questions that a tool asks at once, and their answers.
+type questionSet struct {
+	questions []tool.Question
+	answers   []json.RawMessage
+}
+
+// questionSets are those that a request waits for. One goroutine at a time, the one that
+// holds the turn, sends all open questions to the client.
+type questionSets struct {
+	turn chan struct{} // holds one token
+	mu   sync.Mutex
+	open []*questionSet
+}
+
+func newQuestionSets() *questionSets {
+	return &questionSets{turn: make(chan struct{}, 1)}
+}
+
+// gatherWindow is how long a single question waits for others to be sent with it, since a
+// tool may ask several at the same time from different goroutines.
+const gatherWindow = 20 * time.Millisecond
+
+// askByInputRequired answers the request with the questions and waits for the client to
+// repeat the request with the answers, until it has sent all of them.
+func (req *request) askByInputRequired(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+	own := &questionSet{questions: questions, answers: make([]json.RawMessage, len(questions))}
+	all := req.questionSets()
+	all.mu.Lock()
+	all.open = append(all.open, own)
+	all.mu.Unlock()
+	defer func() {
+		all.mu.Lock()
+		all.open = slices.DeleteFunc(all.open, func(i *questionSet) bool { return i == own })
+		all.mu.Unlock()
+	}()
+	select {
+	case all.turn <- struct{}{}:
+		defer func() { <-all.turn }()
+	case <-ctx.Done():
+		return nil, waitFault(ctx)
+	}
+	if !slices.ContainsFunc(own.answers, isMissing) {
+		return own.answers, nil // the holder before sent these questions too
+	}
+	if len(questions) == 1 && questions[0].Key == "" {
+		wait(ctx, gatherWindow)
+	}
+	return own.answers, req.askAll(ctx, all)
+}
+
+func (req *request) questionSets() *questionSets {
+	req.mu.Lock()
+	defer req.mu.Unlock()
+	if req.questions == nil {
+		req.questions = newQuestionSets()
+	}
+	return req.questions
+}
+
+// askAll sends the open questions of all sets until they are answered.
+func (req *request) askAll(ctx context.Context, all *questionSets) error {
+	all.mu.Lock()
+	open := slices.Clone(all.open)
+	all.mu.Unlock()
+	var questions []tool.Question
+	var answers []json.RawMessage
+	for _, i := range open {
+		questions = append(questions, i.questions...)
+		answers = append(answers, i.answers...)
+	}
+	keys := questionKeys(questions)
+	fillAnswers(answers, keys, req.supplied)
+	req.supplied = nil
+	for {
+		requests := inputRequests(questions, keys, answers)
+		if requests == nil {
+			break
+		}
+		back, err := req.waitForInput(ctx, requests)
+		if err != nil {
+			return err
+		}
+		fillAnswers(answers, keys, back)
+	}
+	for _, i := range open {
+		answers = answers[copy(i.answers, answers):]
+	}
+	return nil
+}
+
+func isMissing(answer json.RawMessage) bool { return answer == nil }
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// waitForInput finishes the response with the questions and waits for the next one.
+func (req *request) waitForInput(ctx context.Context, open json.RawMessage) (responses json.RawMessage, err error) {
+	deadline, _ := ctx.Deadline()
+	pending := req.ep.hub.pending
+	p, state, err := pending.add(req, req.ep.binding(req.who, req.method, req.params), deadline)
+	if err != nil {
+		return nil, err
+	}
+	result := append([]byte(`{"resultType":"`+wire.ResultInputRequired+`","inputRequests":`), open...)
+	result = rawjson.AppendText(append(result, `,"requestState":`...), req.ep.hub.tag(state))
+	req.finish(req.ep.setServerInfo(append(result, '}')), nil, false)
+	select {
+	case responses = <-p.back:
+		return responses, nil
+	case <-ctx.Done():
+	}
+	if !pending.remove(p) {
+		<-p.back // the client returned at the last moment: its response gets the error
+	}
+	return nil, waitFault(ctx)
+}
+
+// resume gives a waiting request its next response and the input it waits for.
+func (p *pendingCall) resume(resp *response, responses json.RawMessage) {
+	req := p.task
+	req.mu.Lock()
+	req.response = resp
+	req.mu.Unlock()
+	if req.session != nil {
+		_ = req.session.begin(resp.id, req) // a request with an id that is in use cannot be cancelled by it
+	}
+	p.back <- responses
+}
+
+// questionKeys returns the key of every question: the one the tool chose, or a new one.
+func questionKeys(questions []tool.Question) []string {
+	keys := make([]string, len(questions))
+	taken := map[string]bool{}
+	for i, q := range questions {
+		key := q.Key
+		for n := 1; key == "" || taken[key]; n++ {
+			kind, _, _ := strings.Cut(q.Method, "/")
+			key = kind + "-" + strconv.Itoa(n)
+		}
+		keys[i] = key
+		taken[key] = true
+	}
+	return keys
+}
+
+// fillAnswers copies missing answers from a client's inputResponses. It ignores values
+// that are no objects and keys that were not asked for.
+func fillAnswers(answers []json.RawMessage, keys []string, responses json.RawMessage) {
+	for i, key := range keys {
+		if answers[i] != nil {
+			continue
+		}
+		if answer, ok := rawjson.Get(responses, key); ok && rawjson.IsObject(answer) {
+			answers[i] = answer
+		}
+	}
+}
+
+// inputRequests writes the questions without an answer, or nil when there are none.
+func inputRequests(questions []tool.Question, keys []string, answers []json.RawMessage) json.RawMessage {
+	out := []byte{'{'}
+	for i, q := range questions {
+		if answers[i] != nil {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(rawjson.AppendText(out, keys[i]), ':')
+		out = rawjson.AppendText(append(out, `{"method":`...), q.Method)
+		params := q.Params
+		if rawjson.IsNull(params) {
+			params = json.RawMessage("{}")
+		}
+		out = append(append(append(out, `,"params":`...), params...), '}')
+	}
+	if len(out) == 1 {
+		return nil
+	}
+	return append(out, '}')
+}
+
+// Logins are the logins of people to upstreams with accounts of their own.
+type Logins interface {
+	// AwaitLogin waits until the principal of ctx has a login to an upstream.
+	AwaitLogin(ctx context.Context, upstream string) error
+}
+
+// How long a call waits for a person who has opened the page of a login.
+const (
+	loginWait    = 5 * time.Minute
+	loginRounds  = 3                // how often a client without a session is asked
+	loginRepeats = 20 * time.Second // before it is asked again
+)
+
+// missingLogin is a login that a call lacks, from the details of its fault.
+type missingLogin struct {
+	Upstream string `json:"upstream"`
+	URL      string `json:"url"` // of the page on which the person logs in
+}
+
+// missingLoginOf returns the login that a call lacks; ok is false if it failed otherwise.
+func missingLoginOf(err error) (m missingLogin, ok bool) {
+	if fault.CodeOf(err) != fault.NeedsAuth {
+		return m, false
+	}
+	for f := (*fault.Error)(nil); errors.As(err, &f); err = f.Err {
+		var details struct {
+			Login missingLogin `json:"login"`
+		}
+		if json.Unmarshal(f.Details, &details) == nil && details.Login.URL != "" {
+			return details.Login, true
+		}
+	}
+	return m, false
+}
+
+// withLogin makes a call, and once more if it lacked a login that the person could be asked
+// for.
+func (req *request) withLogin(ctx context.Context, call func() (tool.Result, error)) (tool.Result, error) {
+	result, err := call()
+	missing, ok := missingLoginOf(err)
+	if !ok || req.ep.hub.opts.Logins == nil {
+		return result, err
+	}
+	if refusal := req.askLogin(ctx, missing, err); refusal != nil {
+		return result, refusal
+	}
+	return call()
+}
+
+// askLogin asks the person to log in and waits until they have. Without a login it returns
+// the error that the call ends with: cause, which has the link for clients that cannot show
+// a page.
+func (req *request) askLogin(ctx context.Context, missing missingLogin, cause error) error {
+	id := rand.Text()
+	question := tool.Question{Key: "login", Method: wire.MethodElicit, Params: missing.params(req.era, id)}
+	if !req.canAsk() || checkDeclared(req.caps, []tool.Question{question}) != nil {
+		return cause
+	}
+	rounds, wait := 1, loginWait
+	if req.era == wire.Modern {
+		rounds, wait = loginRounds, loginRepeats
+	}
+	for range rounds {
+		switch accepted, err := req.accepts(ctx, question); {
+		case err != nil && req.era == wire.Legacy && ctx.Err() == nil:
+			return wire.Errorf(wire.CodeURLElicitationMissing, "%s", cause.Error()).WithData(map[string]any{"elicitations": []json.RawMessage{question.Params}})
+		case err != nil, !accepted:
+			return cause
+		}
+		if req.awaitLogin(ctx, missing.Upstream, wait) == nil {
+			req.endQuestion(id)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return cause
+}
+
+// accepts asks one question, and reports whether the person agreed.
+func (req *request) accepts(ctx context.Context, question tool.Question) (bool, error) {
+	answers, err := req.ask(ctx, []tool.Question{question})
+	if err != nil {
+		return false, err
+	}
+	action, _ := rawjson.GetText(answers[0], "action")
+	return action == "accept", nil
+}
+
+// awaitLogin waits for a time: that the person accepted only says that the page was opened.
+func (req *request) awaitLogin(ctx context.Context, upstream string, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return req.ep.hub.opts.Logins.AwaitLogin(ctx, upstream)
+}
+
+// endQuestion tells a client of the sessions era that its page has done its work.
+func (req *request) endQuestion(id string) {
+	if req.era == wire.Legacy {
+		req.send(wire.Notification(wire.NoteElicitationComplete, rawjson.SetText(nil, "elicitationId", id)), false)
+	}
+}
+
+// params are those of the question. Only the sessions era has ids.
+func (m missingLogin) params(era wire.Era, id string) json.RawMessage {
+	params := rawjson.SetText(nil, "mode", "url")
+	params = rawjson.SetText(params, "message", "Log in to "+m.Upstream+" with your own account.")
+	params = rawjson.SetText(params, "url", m.URL)
+	if era == wire.Legacy {
+		params = rawjson.SetText(params, "elicitationId", id)
+	}
+	return params
 }

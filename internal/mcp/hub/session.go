@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -262,4 +264,215 @@ func (s *session) end(ctx context.Context) {
 		out.end()
 	}
 	s.main.end()
+}
+
+// sessions are those of one endpoint.
+type sessions struct {
+	max int
+
+	mu   sync.Mutex
+	byID map[string]*session
+}
+
+func newSessions(max int) *sessions {
+	return &sessions{max: max, byID: map[string]*session{}}
+}
+
+// add adds a session. At the limit it ends the session that was unused for longest; if all
+// are in use, it refuses the new one.
+func (all *sessions) add(ctx context.Context, s *session) error {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(all.byID) >= all.max && !all.evict(ctx) {
+		return fault.New(fault.Limit, "%d sessions are open already", all.max).
+			WithHint("close sessions you no longer need, or try again later")
+	}
+	all.byID[s.id] = s
+	return nil
+}
+
+func (all *sessions) evict(ctx context.Context) bool {
+	var oldest *session
+	now := time.Now()
+	for _, s := range all.byID {
+		if s.idleSince(now) && (oldest == nil || s.lastUsed.Load() < oldest.lastUsed.Load()) {
+			oldest = s
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	delete(all.byID, oldest.id)
+	oldest.end(ctx)
+	return true
+}
+
+// find is the session with an id if it belongs to who, otherwise nil.
+func (all *sessions) find(id, who string) *session {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s := all.byID[id]
+	if s == nil || s.who != who {
+		return nil
+	}
+	s.touch(time.Now())
+	return s
+}
+
+// remove ends a session.
+func (all *sessions) remove(ctx context.Context, s *session) {
+	all.mu.Lock()
+	delete(all.byID, s.id)
+	all.mu.Unlock()
+	s.end(ctx)
+}
+
+// expire ends the sessions that were not used after a time.
+func (all *sessions) expire(ctx context.Context, then time.Time) {
+	for _, s := range all.list() {
+		if s.idleSince(then) {
+			all.remove(ctx, s)
+		}
+	}
+}
+
+func (all *sessions) list() []*session {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	list := make([]*session, 0, len(all.byID))
+	for _, s := range all.byID {
+		list = append(list, s)
+	}
+	return list
+}
+
+func (all *sessions) count() int {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return len(all.byID)
+}
+
+// endStreams ends the streams of messages that belong to no request.
+func (all *sessions) endStreams() {
+	for _, s := range all.list() {
+		if !s.shared {
+			s.main.end()
+		}
+	}
+}
+
+// SessionState is what other nodes need to serve a session.
+type SessionState struct {
+	Namespace string          // the upstream's namespace, or ""
+	Owner     string          // the principal
+	Version   string          // of the protocol
+	Caps      json.RawMessage // the client's
+	Level     string          // of the log messages it wants
+	Menu      string          // the list of tools that it asked for
+	Agent     string          // the client, as it calls itself
+}
+
+// SessionStore stores sessions for all nodes.
+type SessionStore interface {
+	Save(ctx context.Context, id string, v SessionState) error
+	Find(ctx context.Context, id string) (v SessionState, ok bool, err error)
+	Delete(ctx context.Context, id string) error
+}
+
+// saveSession stores a session for other nodes. After an error it can be used on this node
+// only.
+func (e *endpoint) saveSession(ctx context.Context, s *session) {
+	if e.hub.opts.SessionStore == nil || s.shared {
+		return
+	}
+	version, caps := s.negotiated()
+	v := SessionState{Namespace: e.name, Owner: s.who, Version: version, Caps: caps, Level: levels[s.level.Load()], Menu: s.menu, Agent: s.agent}
+	if err := e.hub.opts.SessionStore.Save(ctx, s.id, v); err != nil {
+		e.hub.log.WarnContext(ctx, "cannot store session for other nodes", "error", err)
+	}
+}
+
+// loadSession loads a session that was opened on another node. It returns nil if there is
+// none with that id, or if it belongs to another principal.
+func (e *endpoint) loadSession(ctx context.Context, id, who string) (*session, error) {
+	if e.hub.opts.SessionStore == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	v, ok, err := e.hub.opts.SessionStore.Find(ctx, id)
+	if err != nil || !ok || v.Namespace != e.name || v.Owner != who {
+		return nil, err
+	}
+	for _, kind := range listChanges {
+		e.backend.recordList(tool.WithMenu(ctx, v.Menu), kind)
+	}
+	s := newSession(ctx, e, who, false)
+	s.setID(id)
+	s.loaded, s.menu, s.agent = true, v.Menu, v.Agent
+	s.initialize(v.Version, v.Caps)
+	s.ready.Store(true)
+	if want, ok := parseLevel(v.Level); ok {
+		s.level.Store(int32(want))
+		_ = e.lowerLevel(ctx, want) // without log messages the session can still be used
+	}
+	return e.sessions.addLoaded(ctx, s), nil
+}
+
+// addLoaded adds a loaded session, unless another request has done so meanwhile.
+func (all *sessions) addLoaded(ctx context.Context, s *session) *session {
+	all.mu.Lock()
+	before := all.byID[s.id]
+	all.mu.Unlock()
+	if before != nil && before.who == s.who {
+		return before
+	}
+	if err := all.add(ctx, s); err != nil {
+		return nil
+	}
+	return s
+}
+
+// deleteSession removes a session from the store.
+func (e *endpoint) deleteSession(ctx context.Context, s *session) {
+	if e.hub.opts.SessionStore == nil {
+		return
+	}
+	if err := e.hub.opts.SessionStore.Delete(ctx, s.id); err != nil {
+		e.hub.log.WarnContext(ctx, "cannot remove session from the store", "error", err)
+	}
+}
+
+// eventsOfOtherNode tells whether an event id belongs to the session's stream on another
+// node. The stream on this node then starts from its beginning.
+func (s *session) eventsOfOtherNode(last string) bool {
+	name, number, ok := parseEventID(last)
+	return s.loaded && ok && name == mainStream && number > s.main.position()
+}
+
+var _ tool.Client = (*session)(nil)
+
+// Ended implements tool.Client.
+func (s *session) Ended() <-chan struct{} { return s.ended }
+
+// Connected implements tool.Client: the client reads a stream.
+func (s *session) Connected() bool { return s.readers.Load() > 0 }
+
+// Roots implements tool.Client: it asks the client on the stream for messages that belong
+// to no request.
+func (s *session) Roots(ctx context.Context) (json.RawMessage, error) {
+	_, caps := s.negotiated()
+	question := tool.Question{Method: wire.MethodRoots}
+	if err := checkDeclared(caps, []tool.Question{question}); err != nil {
+		return nil, err
+	}
+	if !s.Connected() {
+		return nil, fault.New(fault.Unavailable, "ask the client: it reads no stream")
+	}
+	return s.ask(ctx, func(m wire.Message, _ bool) bool { s.main.send(m.Append(nil)); return true }, question)
+}
+
+// rootsChanged passes the client's notification to the upstreams that it uses.
+func (s *session) rootsChanged() {
+	if u := s.ep.hub.opts.Upstreams; u != nil {
+		u.RootsChanged(s)
+	}
 }

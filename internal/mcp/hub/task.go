@@ -1,8 +1,13 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -186,3 +191,311 @@ func taskFailure(err error) error {
 	}
 	return err
 }
+
+// awaitTask answers tasks/result: it waits for the end of a task, and asks the client on
+// the same stream what the task asks meanwhile.
+func (req *request) awaitTask(ctx context.Context, id string) (json.RawMessage, error) {
+	tasks := req.ep.tasks.of(id)
+	for {
+		work, err := tasks.WaitTask(ctx, id, true)
+		switch {
+		case err != nil:
+			return nil, taskFailure(err)
+		case work.State.Final():
+			return taskResult(work)
+		}
+		if err := req.askForTask(ctx, tasks, work); err != nil {
+			return nil, taskFailure(err)
+		}
+	}
+}
+
+// errTaskEnded is why a question of a task needs no answer any more.
+var errTaskEnded = fault.New(fault.Cancelled, "the task has ended")
+
+// askForTask asks the client the questions of a task. If the client cannot be asked, it
+// waits for the end of the task: others may answer.
+func (req *request) askForTask(ctx context.Context, tasks Tasks, work tool.Task) error {
+	questions := taskQuestions(work)
+	if checkDeclared(req.caps, questions) != nil {
+		_, err := tasks.WaitTask(ctx, work.ID, false)
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if _, err := tasks.WaitTask(ctx, work.ID, false); err == nil {
+			cancel(errTaskEnded)
+		}
+	}()
+	replies, err := req.ask(ctx, questions)
+	ended := errors.Is(context.Cause(ctx), errTaskEnded)
+	cancel(nil)
+	<-watched
+	if err != nil && ended {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	answers := map[string]json.RawMessage{}
+	for i, q := range questions {
+		answers[q.Key] = replies[i]
+	}
+	return tasks.AnswerTask(context.WithoutCancel(ctx), work.ID, answers)
+}
+
+// taskQuestions are the questions of a task in the form of revision 2025-11-25, which
+// names the task in each.
+func taskQuestions(work tool.Task) []tool.Question {
+	related := rawjson.Set(nil, wire.MetaRelatedTask, rawjson.SetText(nil, "taskId", work.ID))
+	var questions []tool.Question
+	for _, key := range slices.Sorted(maps.Keys(work.Questions)) {
+		q := tool.Question{Key: key}
+		q.Method, _ = rawjson.GetText(work.Questions[key], "method")
+		params, _ := rawjson.Get(work.Questions[key], "params")
+		q.Params = wire.SetMeta(params, related)
+		questions = append(questions, q)
+	}
+	return questions
+}
+
+// answerable is a task as a client with these capabilities sees it. For one that cannot be
+// asked, a task that waits for input works: others may answer.
+func answerable(work tool.Task, caps json.RawMessage) tool.Task {
+	if work.State == tool.TaskInputRequired && checkDeclared(caps, taskQuestions(work)) != nil {
+		work.State, work.Questions = tool.TaskWorking, nil
+	}
+	return work
+}
+
+// maxFollowedTasks is how many tasks a session is notified of.
+const maxFollowedTasks = 1000
+
+// followTask has a session of the sessions era notified of changes of a task.
+func (s *session) followTask(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tasks == nil {
+		s.tasks = map[string]bool{}
+	}
+	if len(s.tasks) < maxFollowedTasks {
+		s.tasks[id] = true
+	}
+}
+
+// notifyTask sends the session the state of a task that it follows.
+func (s *session) notifyTask(work tool.Task) {
+	s.mu.Lock()
+	follows := s.tasks[work.ID]
+	if work.State.Final() {
+		delete(s.tasks, work.ID)
+	}
+	s.mu.Unlock()
+	if !follows {
+		return
+	}
+	if raw, err := json.Marshal(viewLegacyTask(work)); err == nil { // it consists of texts and numbers
+		note := wire.Notification(wire.NoteTaskStatus, raw)
+		s.main.offer(note.Append(nil))
+	}
+}
+
+// relayedTaskChanged notifies the clients that follow a task of an upstream.
+func (h *Hub) relayedTaskChanged(work tool.Task) {
+	for _, e := range h.endpoints() {
+		if e.name != "" && e.name != work.Space {
+			continue
+		}
+		e.taskChanged(work.ID)
+		for _, s := range e.sessions.list() {
+			s.notifyTask(work)
+		}
+	}
+}
+
+// taskSource finds the tasks of an endpoint.
+type taskSource struct {
+	own     Tasks        // nil at the endpoints of upstreams
+	relayed RelayedTasks // nil: none
+	space   string       // only tasks of this upstream; "" for all
+}
+
+func newTaskSource(o Options, space string) taskSource {
+	s := taskSource{own: o.Tasks, relayed: o.RelayedTasks, space: space}
+	if space != "" {
+		s.own = nil
+	}
+	return s
+}
+
+// any tells whether the endpoint can have tasks.
+func (s taskSource) any() bool { return s.own != nil || s.relayed != nil }
+
+// of is who has the task with an id.
+func (s taskSource) of(id string) Tasks {
+	if s.own == nil || s.relayed != nil && s.relayed.Relays(id) {
+		return s.relayed
+	}
+	return s.own
+}
+
+func (s taskSource) get(ctx context.Context, id string) (tool.Task, error) {
+	work, err := s.of(id).Task(ctx, id)
+	if err == nil && s.space != "" && work.Space != s.space {
+		err = fault.New(fault.NotFound, "no task %q", id)
+	}
+	return work, err
+}
+
+// relayedCursor begins the cursors of upstreams' tasks.
+const relayedCursor = "relayed:"
+
+// list returns a page of all tasks: those of upstreams, then our own.
+func (s taskSource) list(ctx context.Context, cursor string) (all []tool.Task, next string, err error) {
+	rest, relayed := strings.CutPrefix(cursor, relayedCursor)
+	if s.relayed != nil && (relayed || cursor == "") {
+		if all, next, err = s.relayed.ListTasks(ctx, rest); err != nil {
+			return nil, "", err
+		}
+		if s.space != "" {
+			all = slices.DeleteFunc(all, func(work tool.Task) bool { return work.Space != s.space })
+		}
+		if next != "" || s.own == nil {
+			return all, strings.TrimSuffix(relayedCursor+next, relayedCursor), nil
+		}
+		cursor = ""
+	}
+	if s.own == nil {
+		return nil, "", wire.Errorf(wire.CodeInvalidParams, "invalid cursor")
+	}
+	own, next, err := s.own.ListTasks(ctx, cursor)
+	return append(all, own...), next, err
+}
+
+// listPage answers tasks/list.
+func (s taskSource) listPage(ctx context.Context, req *request) (json.RawMessage, error) {
+	cursor, _ := rawjson.GetText(req.params, "cursor")
+	all, next, err := s.list(ctx, cursor)
+	if err != nil {
+		return nil, err
+	}
+	page := struct {
+		Tasks []legacyTaskView `json:"tasks"`
+		Next  string           `json:"nextCursor,omitempty"`
+	}{[]legacyTaskView{}, next}
+	for _, work := range all {
+		page.Tasks = append(page.Tasks, viewLegacyTask(work))
+	}
+	return json.Marshal(page)
+}
+
+// tasksCapability is how a server declares the extension.
+var tasksCapability = json.RawMessage(`{}`)
+
+// offersTasks tells whether capabilities of either era say that calls of tools can be
+// tasks.
+func offersTasks(capabilities json.RawMessage) bool {
+	extensions, _ := rawjson.Get(capabilities, "extensions")
+	if _, found := rawjson.Get(extensions, wire.ExtensionTasks); found {
+		return true
+	}
+	tasks, _ := rawjson.Get(capabilities, "tasks")
+	requests, _ := rawjson.Get(tasks, "requests")
+	tools, _ := rawjson.Get(requests, "tools")
+	_, found := rawjson.Get(tools, "call")
+	return found
+}
+
+// withOptionalTask is a tool's definition in which tasks are not required: a call that is
+// made without one waits for the result.
+func withOptionalTask(definition json.RawMessage) json.RawMessage {
+	execution, _ := rawjson.Get(definition, "execution")
+	if support, _ := rawjson.GetText(execution, "taskSupport"); support != "required" {
+		return definition
+	}
+	return rawjson.Set(definition, "execution", rawjson.SetText(execution, "taskSupport", "optional"))
+}
+
+// taskResult is the answer to tasks/result of revision 2025-11-25: the result of the call
+// with the task's id in its _meta.
+func taskResult(work tool.Task) (json.RawMessage, error) {
+	switch {
+	case work.State == tool.TaskCancelled:
+		return nil, wire.Errorf(wire.CodeInvalidParams, "task %s was cancelled", work.ID)
+	case work.Err != nil:
+		return nil, work.Err
+	case !rawjson.IsObject(work.Result.Raw):
+		return nil, fault.New(fault.Internal, "task %s has no result", work.ID)
+	}
+	meta := rawjson.Set(wire.Meta(work.Result.Raw), wire.MetaRelatedTask, rawjson.SetText(nil, "taskId", work.ID))
+	return wire.SetMeta(work.Result.Raw, meta), nil
+}
+
+// modernTaskView is a task in the form of the extension.
+type modernTaskView struct {
+	ResultType     string                     `json:"resultType,omitempty"`
+	TaskID         string                     `json:"taskId"`
+	Status         tool.TaskState             `json:"status"`
+	StatusMessage  string                     `json:"statusMessage,omitempty"`
+	CreatedAt      string                     `json:"createdAt"`
+	LastUpdatedAt  string                     `json:"lastUpdatedAt"`
+	TTLMs          *int64                     `json:"ttlMs"` // null: no limit
+	PollIntervalMs int64                      `json:"pollIntervalMs"`
+	Result         json.RawMessage            `json:"result,omitempty"`
+	Error          *wire.Error                `json:"error,omitempty"`
+	InputRequests  map[string]json.RawMessage `json:"inputRequests,omitempty"`
+}
+
+func viewTask(work tool.Task) modernTaskView {
+	v := modernTaskView{
+		TaskID: work.ID, Status: work.State, StatusMessage: work.Message, CreatedAt: stamp(work.Created), LastUpdatedAt: stamp(work.Updated),
+		TTLMs: taskTTL(work), PollIntervalMs: taskPoll(work),
+	}
+	switch work.State {
+	case tool.TaskCompleted:
+		v.Result = work.Result.Raw
+		if _, typed := rawjson.Get(v.Result, "resultType"); !typed { // modern results have a type
+			v.Result = rawjson.SetText(v.Result, "resultType", wire.ResultComplete)
+		}
+	case tool.TaskFailed:
+		v.Error = wire.ErrorFrom(work.Err)
+	case tool.TaskInputRequired:
+		v.InputRequests = work.Questions
+	}
+	return v
+}
+
+// legacyTaskView is a task in the form of revision 2025-11-25.
+type legacyTaskView struct {
+	TaskID        string         `json:"taskId"`
+	Status        tool.TaskState `json:"status"`
+	StatusMessage string         `json:"statusMessage,omitempty"`
+	CreatedAt     string         `json:"createdAt"`
+	LastUpdatedAt string         `json:"lastUpdatedAt"`
+	TTL           *int64         `json:"ttl"`
+	PollInterval  int64          `json:"pollInterval"`
+}
+
+func viewLegacyTask(work tool.Task) legacyTaskView {
+	v := legacyTaskView{
+		work.ID, work.State, work.Message, stamp(work.Created), stamp(work.Updated), taskTTL(work), taskPoll(work),
+	}
+	if failed := rawjson.GetBool(work.Result.Raw, "isError"); failed && work.State == tool.TaskCompleted {
+		v.Status = tool.TaskFailed // as that revision defines it
+	}
+	return v
+}
+
+func taskTTL(work tool.Task) *int64 {
+	if work.TTL == 0 {
+		return nil
+	}
+	ms := work.TTL.Milliseconds()
+	return &ms
+}
+
+func taskPoll(work tool.Task) int64 { return cmp.Or(work.Poll, pollInterval).Milliseconds() }
+
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }

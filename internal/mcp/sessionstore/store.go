@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 // Migrations create the tables of the package.
@@ -97,5 +98,12 @@ func (s *Store) RunCleanup(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// Personal lists the tables with sessions of MCP clients.
+func Personal() []personal.Table {
+	return []personal.Table{
+		{Name: "visits", Where: "OWNER(who)", Hidden: []string{"id"}},
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 // Migrations create the tables of the package.
@@ -352,4 +353,11 @@ func (r *Relay) CancelTask(ctx context.Context, id string) error {
 		t.state, t.cancelled, t.questions = tool.TaskCancelled, true, nil
 		return nil
 	})
+}
+
+// Personal lists the tables with tasks of upstreams that a person began.
+func Personal() []personal.Table {
+	return []personal.Table{
+		{Name: "relayed_tasks", Where: "OWNER(owner)"},
+	}
 }

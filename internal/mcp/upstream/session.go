@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -128,4 +130,308 @@ func (s *session) close() {
 	s.life.end(errClosed)
 	s.transport.Close()
 	s.life.wait()
+}
+
+// detection is how a server was reached and in which era it was used. It is stored: the next
+// attempt begins at that endpoint.
+type detection struct {
+	Endpoint endpoint `json:"way"`
+	Era      wire.Era `json:"era"`
+}
+
+// connectAttempt is one attempt to connect to the server of a spec.
+type connectAttempt struct {
+	opts   *Options
+	spec   Spec
+	hooks  Hooks // Received is set per session
+	notify func(method string, params json.RawMessage)
+	roots  rootsSource
+	lost   func(*session, error) // ends a session whose connection is lost
+}
+
+// open connects to the server: first at the endpoint that worked last time, then
+// at the others. It tries the next endpoint only if something answered at this one
+// that is not an MCP server of that kind.
+func (a *connectAttempt) open(ctx context.Context, known endpoint) (*session, error) {
+	limit := a.opts.startTimeout(a.spec)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &startTimeoutError{limit})
+	defer cancel()
+	list := endpoints(a.spec)
+	if i := slices.Index(list, known); i > 0 {
+		list = append([]endpoint{known}, slices.Delete(slices.Clone(list), i, i+1)...)
+	}
+	var first error
+	for _, e := range list {
+		s, err := a.handshake(ctx, e)
+		if err == nil {
+			return s, nil
+		}
+		if _, auth := isAuthError(err); first == nil || auth {
+			first = err
+		}
+		if ctx.Err() != nil || !tryNextEndpoint(err) {
+			break
+		}
+	}
+	return nil, first
+}
+
+// startTimeoutError is why an attempt ends that takes too long.
+type startTimeoutError struct{ limit time.Duration }
+
+func (e *startTimeoutError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }
+
+func isStartTimeout(err error) bool {
+	var timeout *startTimeoutError
+	return errors.As(err, &timeout)
+}
+
+// tryNextEndpoint reports whether something answered, but not like an MCP server
+// with this transport.
+func tryNextEndpoint(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return !status.auth() && status.Code < 500
+	}
+	return !errors.Is(err, ErrNotSent)
+}
+
+// handshake opens a session and agrees on an era: the only one that the spec or the
+// transport allows, or else the one in which the server can ask something while a call
+// runs, which is the sessions era. A modern server can ask only by ending the call, which
+// few tools know.
+func (a *connectAttempt) handshake(ctx context.Context, e endpoint) (*session, error) {
+	s, err := a.dial(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case e.legacyOnly(), a.spec.Protocol == ProtocolLegacy:
+		err = s.initialize(ctx)
+	case a.spec.Protocol == ProtocolModern:
+		err = s.discover(ctx)
+	case e.Transport == Stdio:
+		err = s.agreeWithProcess(ctx)
+	default:
+		err = s.agree(ctx)
+	}
+	if err != nil {
+		return nil, s.abandon(err)
+	}
+	return s, nil
+}
+
+// agreeWithProcess performs the legacy handshake, and the modern one if the process refuses
+// that. Silence means nothing, because a process may take long to start and then read
+// everything at once: a server of both eras that gets both handshakes is in neither.
+func (s *session) agreeWithProcess(ctx context.Context) error {
+	err := s.initialize(ctx)
+	if err == nil || ctx.Err() != nil || errors.Is(err, errProcess) || errors.Is(err, ErrNotSent) {
+		return err
+	}
+	probe, cancel := context.WithTimeoutCause(ctx, s.opts.ProbeTimeout, errNoHandshake)
+	defer cancel()
+	if s.discover(probe) == nil {
+		return nil
+	}
+	return err // a server that refuses both is a legacy one that has a reason
+}
+
+// agree performs the modern handshake, and the legacy one if that is refused or ignored, or
+// if the server says that it has sessions too. It stays modern where they bring nothing: a
+// server without a session id cannot match the answers to its questions, and one with the
+// tasks extension can ask through its tasks.
+func (s *session) agree(ctx context.Context) error {
+	probe, cancel := context.WithTimeoutCause(ctx, 2*s.opts.ProbeTimeout, errNoHandshake)
+	defer cancel()
+	s.beginModern()
+	modern, err := s.sendDiscover(probe)
+	switch {
+	case err != nil && (ctx.Err() != nil || noOtherEraHelps(err)):
+		return err
+	case err != nil:
+		return s.initialize(ctx)
+	case offersSessions(modern):
+		s.beginLegacy()
+		legacy, err := s.sendInitialize(probe)
+		if t, ok := s.transport.(interface{ HasSession() bool }); err == nil && (!ok || t.HasSession()) {
+			return s.acceptLegacy(ctx, legacy)
+		}
+	}
+	return s.acceptModern(modern)
+}
+
+var errNoHandshake = errors.New("no answer to the handshake")
+
+// offersSessions reports whether a modern server wants to be used in the sessions era.
+func offersSessions(discovered json.RawMessage) bool {
+	capabilities, _ := rawjson.Get(discovered, "capabilities")
+	extensions, _ := rawjson.Get(capabilities, "extensions")
+	if _, tasks := rawjson.Get(extensions, wire.ExtensionTasks); tasks {
+		return false
+	}
+	return slices.ContainsFunc(wire.Revisions(), func(revision string) bool {
+		return wire.EraOf(revision) == wire.Legacy && listContains(discovered, "supportedVersions", revision)
+	})
+}
+
+// noOtherEraHelps reports whether a handshake in the other era would fail too.
+func noOtherEraHelps(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.auth()
+	}
+	return errors.Is(err, ErrNotSent) && !isAnswer(err)
+}
+
+// isAnswer reports whether err is one that the server sent.
+func isAnswer(err error) bool {
+	var answered *wire.Error
+	return errors.As(err, &answered)
+}
+
+// abandon closes a session whose handshake failed, and adds to the error what the
+// process wrote to its standard error. The reason why a process ended has it already.
+func (s *session) abandon(err error) error {
+	p, isProcess := s.transport.(interface{ Stderr() string })
+	s.close()
+	if !isProcess || errors.Is(err, errProcess) {
+		return err
+	}
+	if text := p.Stderr(); text != "" {
+		return fmt.Errorf("%w; its standard error: %s", err, text)
+	}
+	return fmt.Errorf("%w; it wrote nothing to its standard error", err)
+}
+
+// dial opens a transport and a session over it, before the handshake.
+func (a *connectAttempt) dial(ctx context.Context, e endpoint) (*session, error) {
+	s := newSession(a.opts, e, a.notify)
+	s.source, s.peer = a.roots, newPeer(a.spec.Name, e)
+	var err error
+	if s.intercept, err = a.interceptor(); err != nil {
+		s.life.end(err)
+		return nil, notSent(err)
+	}
+	ready := make(chan struct{})
+	hooks := a.hooks
+	hooks.Received = func(call wire.ID, m wire.Message) {
+		<-ready // a server may send messages before dial returns
+		s.handleMessage(call, m)
+	}
+	transport, err := a.opts.dial(ctx, a.spec, e, hooks)
+	if err != nil {
+		s.life.end(err)
+		close(ready)
+		return nil, err
+	}
+	s.transport = transport
+	close(ready)
+	s.life.run(func(context.Context) {
+		<-transport.Done()
+		s.failPending(transport.Err())
+	})
+	return s, nil
+}
+
+// discover performs the modern handshake.
+func (s *session) discover(ctx context.Context) error {
+	s.beginModern()
+	result, err := s.sendDiscover(ctx)
+	if err != nil {
+		return err
+	}
+	return s.acceptModern(result)
+}
+
+// beginModern makes further requests modern ones.
+func (s *session) beginModern() {
+	s.era, s.revision = wire.Modern, wire.NewestModern
+	s.transport.SetRevision(s.revision)
+}
+
+// sendDiscover sends the request of the modern handshake.
+func (s *session) sendDiscover(ctx context.Context) (json.RawMessage, error) {
+	handshake := &request{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: handshakeTimeout, handshake: true}
+	result, err := s.request(ctx, handshake)
+	var refused *wire.Error
+	if errors.As(err, &refused) && refused.Code == wire.CodeUnsupportedRevision && listContains(refused.Data, "supported", wire.NewestModern) {
+		result, err = s.request(ctx, handshake) // it refused a revision that it lists as supported: try once more
+	}
+	if err == nil && !listContains(result, "supportedVersions", wire.NewestModern) {
+		err = wire.Errorf(wire.CodeUnsupportedRevision, "server does not speak %s", wire.NewestModern)
+	}
+	return result, err
+}
+
+// acceptModern ends the modern handshake.
+func (s *session) acceptModern(result json.RawMessage) error {
+	s.beginModern()
+	s.setServerInfo(result)
+	return nil
+}
+
+// handshakeTimeout is longer than any start: the context of the attempt ends the
+// handshake.
+const handshakeTimeout = 24 * time.Hour
+
+// listContains reports whether the list under key contains text.
+func listContains(object json.RawMessage, key, text string) bool {
+	raw, _ := rawjson.Get(object, key)
+	items, _ := rawjson.Items(raw)
+	return slices.ContainsFunc(items, func(item json.RawMessage) bool { t, ok := rawjson.Text(item); return ok && t == text })
+}
+
+// initialize performs the legacy handshake.
+func (s *session) initialize(ctx context.Context) error {
+	s.beginLegacy()
+	result, err := s.sendInitialize(ctx)
+	if err != nil {
+		return err
+	}
+	return s.acceptLegacy(ctx, result)
+}
+
+// beginLegacy makes further requests legacy ones.
+func (s *session) beginLegacy() {
+	s.era, s.revision = wire.Legacy, ""
+	s.transport.SetRevision("")
+}
+
+// sendInitialize sends the request of the legacy handshake.
+func (s *session) sendInitialize(ctx context.Context) (json.RawMessage, error) {
+	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + allCapabilities + `}`)
+	params = rawjson.Set(params, "clientInfo", s.opts.clientInfo)
+	return s.request(ctx, &request{method: wire.MethodInitialize, params: params, timeout: handshakeTimeout, handshake: true})
+}
+
+// acceptLegacy ends the legacy handshake.
+func (s *session) acceptLegacy(ctx context.Context, result json.RawMessage) error {
+	s.revision, _ = rawjson.GetText(result, "protocolVersion")
+	if wire.EraOf(s.revision) != wire.Legacy {
+		return fmt.Errorf("server wants revision %q, which is not supported", excerpt([]byte(s.revision)))
+	}
+	s.setServerInfo(result)
+	s.transport.SetRevision(s.revision)
+	if err := s.transport.Send(ctx, wire.Notification(wire.NoteInitialized, nil)); err != nil {
+		return fmt.Errorf("send %s: %w", wire.NoteInitialized, err)
+	}
+	if t, ok := s.transport.(interface{ Listen(context.Context) }); ok {
+		t.Listen(ctx)
+	}
+	return nil
+}
+
+// setServerInfo stores what the server says about itself in its handshake.
+func (s *session) setServerInfo(result json.RawMessage) {
+	s.capabilities, _ = rawjson.Get(result, "capabilities")
+	s.instructions, _ = rawjson.Get(result, "instructions")
+	if s.serverInfo, _ = rawjson.Get(result, "serverInfo"); s.serverInfo == nil {
+		s.serverInfo, _ = rawjson.Get(wire.Meta(result), wire.MetaServerInfo)
+	}
+}
+
+func clientInfo(name, version string) json.RawMessage {
+	info := rawjson.AppendText([]byte(`{"name":`), name)
+	return append(rawjson.AppendText(append(info, `,"version":`...), version), '}')
 }

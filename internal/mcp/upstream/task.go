@@ -209,3 +209,278 @@ func (m *Manager) FollowTask(ctx context.Context, namespace, id string, caller *
 	})
 	return end, err
 }
+
+// taskFollower follows one task of a server to its end.
+type taskFollower struct {
+	connection *connection
+	id         string
+	caller     *tool.Caller // nil: it cannot be asked
+	changed    func(tool.Task)
+	noted      chan struct{} // holds a token when the server has said that the task changed
+
+	state   tool.TaskState // reported last
+	message string
+	asked   map[string]bool // questions of a modern server that were passed on
+}
+
+// Limits of the time between two looks at a task, and the time if the server recommends
+// none.
+const (
+	minTaskPoll     = 50 * time.Millisecond
+	maxTaskPoll     = 10 * time.Second
+	defaultTaskPoll = time.Second
+)
+
+// followTask is FollowTask for one connection.
+func (c *connection) followTask(ctx context.Context, id string, caller *tool.Caller, changed func(tool.Task)) (tool.Task, error) {
+	s, err := c.waitForSession(ctx, new(time.Time))
+	if err != nil {
+		return tool.Task{}, err
+	}
+	f := &taskFollower{
+		connection: c, id: id, caller: caller, changed: changed,
+		noted: make(chan struct{}, 1), asked: map[string]bool{},
+	}
+	defer c.watchTask(id, f.noted)()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if s.era == wire.Modern {
+		return f.followModern(ctx)
+	}
+	return f.followLegacy(ctx)
+}
+
+// watchTask has noted receive a token when the server says that a task has changed.
+func (c *connection) watchTask(id string, noted chan struct{}) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.followed == nil {
+		c.followed = map[string]chan struct{}{}
+	}
+	c.followed[id] = noted
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.followed[id] == noted {
+			delete(c.followed, id)
+		}
+	}
+}
+
+// taskNoted handles a notification about a task. Watchers do not get it: they know the
+// tasks of their own callers only, under other ids.
+func (c *connection) taskNoted(params json.RawMessage) {
+	id, _ := rawjson.GetText(params, "taskId")
+	c.mu.Lock()
+	noted := c.followed[id]
+	c.mu.Unlock()
+	if noted != nil {
+		signal(noted)
+	}
+}
+
+// get asks for the state of the task.
+func (f *taskFollower) get(ctx context.Context) (task tool.Task, raw json.RawMessage, err error) {
+	raw, err = f.connection.request(ctx, taskRequest(wire.MethodTasksGet, f.id, f.caller), true)
+	var refused *wire.Error
+	switch {
+	case errors.As(err, &refused) && (refused.Code == wire.CodeInvalidParams || refused.Code == wire.CodeMethodNotFound):
+		return task, nil, fault.Wrap(fault.NotFound, err, "%s no longer has this task", f.connection.name).
+			WithHint("it was restarted or has deleted the task: make the call again")
+	case err != nil:
+		return task, nil, err
+	}
+	task = readTask(raw)
+	return task, raw, nil
+}
+
+// report passes the task on if it has changed.
+func (f *taskFollower) report(task tool.Task) {
+	if task.State.Final() || task.State == f.state && task.Message == f.message {
+		return
+	}
+	f.state, f.message = task.State, task.Message
+	f.changed(task)
+}
+
+// pause is how long to wait until the next look.
+func (f *taskFollower) pause(task tool.Task) time.Duration {
+	if task.Poll == 0 {
+		return defaultTaskPoll
+	}
+	return min(max(task.Poll, minTaskPoll), maxTaskPoll)
+}
+
+// taskResult is the answer to a request for the result of a task.
+type taskResult struct {
+	raw json.RawMessage
+	err error
+}
+
+// requestResult asks for the result of a task of the sessions era. The server answers
+// when the task has ended, and sends its questions until then as part of this request.
+func (f *taskFollower) requestResult(ctx context.Context) <-chan taskResult {
+	answered := make(chan taskResult, 1)
+	go func() {
+		raw, err := f.connection.request(ctx, taskRequest(wire.MethodTasksResult, f.id, f.caller), true)
+		answered <- taskResult{raw, err}
+	}()
+	return answered
+}
+
+// followLegacy follows a task of the sessions era.
+func (f *taskFollower) followLegacy(ctx context.Context) (tool.Task, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	answered := f.requestResult(ctx)
+	defer func() {
+		cancel()
+		if answered != nil {
+			<-answered
+		}
+	}()
+	for {
+		task, _, err := f.get(ctx)
+		switch {
+		case err != nil:
+			return task, err
+		case task.State == tool.TaskCancelled:
+			return task, nil
+		case task.State.Final():
+			if answered == nil { // the server does not answer before the end
+				answered = f.requestResult(ctx)
+			}
+			result := <-answered
+			answered = nil
+			return f.endLegacy(ctx, task, result)
+		}
+		f.report(task)
+		timer := time.NewTimer(f.pause(task))
+		select {
+		case result := <-answered:
+			answered = nil
+			if result.err == nil {
+				task.Message = "" // it is about work that is done
+				return f.endLegacy(ctx, task, result)
+			}
+		case <-timer.C:
+		case <-f.noted:
+		case <-ctx.Done():
+			return task, context.Cause(ctx)
+		}
+		timer.Stop()
+	}
+}
+
+// endLegacy is a task with its result, which may be an error of the server.
+func (f *taskFollower) endLegacy(ctx context.Context, task tool.Task, result taskResult) (tool.Task, error) {
+	var failed *wire.Error
+	switch {
+	case ctx.Err() != nil:
+		return task, context.Cause(ctx)
+	case errors.As(result.err, &failed):
+		task.State, task.Err = tool.TaskFailed, result.err
+	case result.err != nil:
+		return task, result.err
+	default:
+		task.State, task.Result = tool.TaskCompleted, tool.Result{Raw: result.raw}
+	}
+	return task, nil
+}
+
+// followModern follows a task of the extension: its state has everything.
+func (f *taskFollower) followModern(ctx context.Context) (tool.Task, error) {
+	questions := make(chan error)
+	asking := 0
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		for ; asking > 0; asking-- {
+			<-questions
+		}
+	}()
+	for {
+		task, raw, err := f.get(ctx)
+		if err != nil || task.State.Final() {
+			return endModern(task, raw), err
+		}
+		if ask := f.unasked(task, raw); len(ask) > 0 {
+			asking++
+			go func() { questions <- f.answer(ctx, ask) }()
+		}
+		f.report(task)
+		timer := time.NewTimer(f.pause(task))
+		select {
+		case err := <-questions:
+			asking--
+			if err != nil && ctx.Err() == nil {
+				return task, err
+			}
+		case <-timer.C:
+		case <-f.noted:
+		case <-ctx.Done():
+			return task, context.Cause(ctx)
+		}
+		timer.Stop()
+	}
+}
+
+// endModern adds the result or the error to a task that has ended.
+func endModern(task tool.Task, raw json.RawMessage) tool.Task {
+	switch task.State {
+	case tool.TaskCompleted:
+		result, _ := rawjson.Get(raw, "result")
+		if !rawjson.IsObject(result) {
+			task.State, task.Err = tool.TaskFailed, fault.New(fault.Upstream, "the server's task has no result")
+			break
+		}
+		task.Result.Raw = wire.ToLegacy(result)
+	case tool.TaskFailed:
+		failure, _ := rawjson.Get(raw, "error")
+		task.Err = fault.Wrap(fault.Upstream, wire.ParseError(failure), "the server's task has failed")
+	}
+	return task
+}
+
+// unasked are the questions of a modern server that were not passed on yet.
+func (f *taskFollower) unasked(task tool.Task, raw json.RawMessage) (questions []tool.Question) {
+	if task.State != tool.TaskInputRequired {
+		return nil
+	}
+	all, _ := inputRequests(raw) // too many: the task waits in vain
+	for _, q := range all {
+		if !f.asked[q.Key] {
+			f.asked[q.Key] = true
+			questions = append(questions, q)
+		}
+	}
+	return questions
+}
+
+// answer asks the caller and sends the server what it answers.
+func (f *taskFollower) answer(ctx context.Context, questions []tool.Question) error {
+	responses := json.RawMessage(`{}`)
+	open := questions[:0]
+	for _, q := range questions {
+		if canAnswer(f.caller, q.Method) {
+			open = append(open, q)
+		} else if refusal, err := declineQuestion(q.Method); err == nil {
+			responses = rawjson.Set(responses, q.Key, refusal)
+		}
+	}
+	if len(open) > 0 {
+		replies, err := f.caller.Ask(ctx, open)
+		if err == nil && len(replies) != len(open) {
+			err = fault.New(fault.Internal, "%d answers to %d questions", len(replies), len(open))
+		}
+		if err != nil {
+			return err
+		}
+		for i, q := range open {
+			responses = rawjson.Set(responses, q.Key, replies[i])
+		}
+	}
+	r := taskRequest(wire.MethodTasksUpdate, f.id, f.caller)
+	r.params = rawjson.Set(r.params, "inputResponses", responses)
+	_, err := f.connection.request(ctx, r, true)
+	return err
+}

@@ -1,12 +1,17 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
+	"sync"
+	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/zmq/hootclient"
 )
@@ -138,4 +143,200 @@ func (o *Options) dial(ctx context.Context, spec Spec, e endpoint, hooks Hooks) 
 // notSent marks err as the error of a request that the server has not seen.
 func notSent(err error) error {
 	return hootclient.NotSent(err)
+}
+
+// translated is a service that does not speak MCP, for transports that translate.
+type translated interface {
+	initialize(ctx context.Context) (json.RawMessage, error)
+	ping(ctx context.Context) error
+	list(ctx context.Context) (json.RawMessage, error)
+	call(ctx context.Context, m wire.Message) (json.RawMessage, error)
+}
+
+// translate answers a request of MCP. What the service refuses is an answer; other errors
+// are returned.
+func translate(ctx context.Context, to translated, m wire.Message) (wire.Message, error) {
+	var result json.RawMessage
+	var err error
+	switch m.Method {
+	case wire.MethodInitialize:
+		result, err = to.initialize(ctx)
+	case wire.MethodPing:
+		result, err = json.RawMessage(`{}`), to.ping(ctx)
+	case wire.MethodToolsList:
+		result, err = to.list(ctx)
+	case wire.MethodToolsCall:
+		result, err = to.call(ctx, m)
+	default:
+		err = wire.Errorf(wire.CodeMethodNotFound, "it is no MCP server and has no %s", m.Method)
+	}
+	var refused *wire.Error
+	if err != nil && !errors.As(err, &refused) {
+		return wire.Message{}, err
+	}
+	return wire.Answer(m.ID, result, err), nil
+}
+
+// handshake is the answer to initialize of a service that has only tools.
+func handshake(name, version string) json.RawMessage {
+	result := rawjson.SetText(nil, "protocolVersion", wire.NewestLegacy)
+	result = rawjson.Set(result, "capabilities", json.RawMessage(`{"tools":{"listChanged":true}}`))
+	return rawjson.Set(result, "serverInfo", rawjson.SetText(rawjson.SetText(nil, "name", name), "version", version))
+}
+
+// listed is the answer to tools/list.
+func listed(definitions []json.RawMessage) json.RawMessage {
+	size := 16
+	for _, definition := range definitions {
+		size += len(definition) + 1
+	}
+	result := append(make([]byte, 0, size), `{"tools":[`...)
+	for i, definition := range definitions {
+		if i > 0 {
+			result = append(result, ',')
+		}
+		result = append(result, definition...)
+	}
+	return append(result, `]}`...)
+}
+
+// leftOut is why entries of the last list are not tools.
+type leftOut struct {
+	mu      sync.Mutex
+	reasons []string
+}
+
+func (l *leftOut) set(reasons []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reasons = reasons
+}
+
+// LeftOut says why entries of the last list are not tools.
+func (l *leftOut) LeftOut() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reasons
+}
+
+// dispatcher matches responses to requests for transports on which all responses
+// come over one stream. Its owner passes every message to receive, and calls fail
+// when the stream ends.
+type dispatcher struct {
+	hooks Hooks
+	done  chan struct{}
+
+	mu      sync.Mutex
+	waiting map[wire.ID]chan response
+	err     error
+}
+
+// response is how a call ended.
+type response struct {
+	message wire.Message
+	err     error
+}
+
+func newDispatcher(hooks Hooks) *dispatcher {
+	return &dispatcher{hooks: hooks, done: make(chan struct{}), waiting: map[wire.ID]chan response{}}
+}
+
+// expect registers a request before it is sent. The caller calls forget.
+func (d *dispatcher) expect(id wire.ID) (<-chan response, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil {
+		return nil, notSent(d.err)
+	}
+	answer := make(chan response, 1)
+	d.waiting[id] = answer
+	return answer, nil
+}
+
+func (d *dispatcher) forget(id wire.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.waiting, id)
+}
+
+// receive takes one message of the stream.
+func (d *dispatcher) receive(data []byte) {
+	m, err := parse(data)
+	switch {
+	case err != nil:
+		d.hooks.Garbage(excerpt(data))
+	case m.IsResponse() && m.ID == wire.NullID:
+		d.hooks.Garbage(excerpt(data)) // the server could not parse one of our messages, and does not say which
+	case m.IsResponse():
+		d.resolve(m.ID, response{message: m})
+	default:
+		d.hooks.Received("", m)
+	}
+}
+
+// resolve ends the call of that id, if it is still waiting.
+func (d *dispatcher) resolve(id wire.ID, r response) {
+	d.mu.Lock()
+	answer := d.waiting[id]
+	delete(d.waiting, id)
+	d.mu.Unlock()
+	if answer != nil {
+		answer <- r
+	}
+}
+
+// fail ends the transport; the first reason stays.
+func (d *dispatcher) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err == nil {
+		d.err = err
+		close(d.done)
+	}
+}
+
+// Done implements Transport.
+func (d *dispatcher) Done() <-chan struct{} { return d.done }
+
+// Err implements Transport.
+func (d *dispatcher) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// SetRevision implements Transport: there is no header that carries it.
+func (d *dispatcher) SetRevision(string) {}
+
+// maxExcerpt is how much of a server's text is shown in errors and events, in bytes.
+const maxExcerpt = 300
+
+// excerpt is the beginning of data as one line of printable text.
+func excerpt(data []byte) string {
+	if len(data) > maxExcerpt {
+		data = data[:maxExcerpt]
+		return clean(string(data)) + "…"
+	}
+	return clean(string(data))
+}
+
+// clean makes text one line of printable characters.
+func clean(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text))
+}
+
+// parse reads a message. It replaces invalid UTF-8, so that one bad byte does not
+// make the whole message unreadable.
+func parse(data []byte) (wire.Message, error) {
+	m, err := wire.Parse(data)
+	if err != nil && !utf8.Valid(data) {
+		return wire.Parse(bytes.ToValidUTF8(data, []byte("\uFFFD")))
+	}
+	return m, err
 }

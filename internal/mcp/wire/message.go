@@ -272,3 +272,136 @@ func Answer(id ID, result json.RawMessage, err error) Message {
 	}
 	return Message{ID: id, Result: result}
 }
+
+// Methods of MCP, both eras.
+const (
+	MethodInitialize = "initialize" // legacy
+	MethodPing       = "ping"       // legacy
+	MethodDiscover   = "server/discover"
+	MethodListen     = "subscriptions/listen"
+
+	MethodToolsList         = "tools/list"
+	MethodToolsCall         = "tools/call"
+	MethodPromptsList       = "prompts/list"
+	MethodPromptsGet        = "prompts/get"
+	MethodResourcesList     = "resources/list"
+	MethodResourceTemplates = "resources/templates/list"
+	MethodResourcesRead     = "resources/read"
+	MethodSubscribe         = "resources/subscribe"   // legacy
+	MethodUnsubscribe       = "resources/unsubscribe" // legacy
+	MethodComplete          = "completion/complete"
+	MethodSetLevel          = "logging/setLevel" // legacy
+
+	MethodTasksGet    = "tasks/get"
+	MethodTasksCancel = "tasks/cancel"
+	MethodTasksUpdate = "tasks/update" // modern
+	MethodTasksList   = "tasks/list"   // legacy
+	MethodTasksResult = "tasks/result" // legacy
+
+	MethodElicit = "elicitation/create"
+	MethodSample = "sampling/createMessage"
+	MethodRoots  = "roots/list"
+
+	NoteInitialized         = "notifications/initialized"
+	NoteCancelled           = "notifications/cancelled"
+	NoteProgress            = "notifications/progress"
+	NoteMessage             = "notifications/message"
+	NoteToolsChanged        = "notifications/tools/list_changed"
+	NotePromptsChanged      = "notifications/prompts/list_changed"
+	NoteResourcesChanged    = "notifications/resources/list_changed"
+	NoteResourceUpdated     = "notifications/resources/updated"
+	NoteTask                = "notifications/tasks"        // modern
+	NoteTaskStatus          = "notifications/tasks/status" // legacy
+	NoteRootsChanged        = "notifications/roots/list_changed"
+	NoteElicitationComplete = "notifications/elicitation/complete"
+	NoteListenAcknowledged  = "notifications/subscriptions/acknowledged"
+	ResultComplete          = "complete"       // resultType of a modern result that is complete
+	ResultInputRequired     = "input_required" // resultType of a modern result that asks for input
+	ResultTask              = "task"           // resultType of the tasks extension
+)
+
+// intern returns text as a string. It does not allocate for methods and revisions that
+// occur in every call.
+func intern(text []byte) string {
+	switch string(text) {
+	case MethodToolsCall:
+		return MethodToolsCall
+	case MethodToolsList:
+		return MethodToolsList
+	case MethodPing:
+		return MethodPing
+	case MethodDiscover:
+		return MethodDiscover
+	case NoteProgress:
+		return NoteProgress
+	case NoteMessage:
+		return NoteMessage
+	case NoteCancelled:
+		return NoteCancelled
+	case ResultComplete:
+		return ResultComplete
+	case NewestModern:
+		return NewestModern
+	case NewestLegacy:
+		return NewestLegacy
+	}
+	return string(text)
+}
+
+// Era is one of the two forms of MCP.
+type Era uint8
+
+// The eras. Legacy begins with initialize and has sessions. Modern has neither: every
+// request is complete in itself.
+const (
+	Unknown Era = iota
+	Legacy
+	Modern
+)
+
+func (e Era) String() string {
+	switch e {
+	case Legacy:
+		return "legacy"
+	case Modern:
+		return "modern"
+	}
+	return "unknown"
+}
+
+// The supported revisions of the protocol.
+const (
+	Revision2024 = "2024-11-05"
+	Revision2503 = "2025-03-26"
+	Revision2506 = "2025-06-18"
+	Revision2511 = "2025-11-25"
+	Revision2607 = "2026-07-28"
+
+	NewestLegacy = Revision2511
+	NewestModern = Revision2607
+)
+
+// Revisions lists the supported revisions, newest first.
+func Revisions() []string {
+	return []string{Revision2607, Revision2511, Revision2506, Revision2503, Revision2024}
+}
+
+// EraOf is the era a revision belongs to; Unknown for one that is not supported.
+func EraOf(revision string) Era {
+	switch revision {
+	case Revision2607:
+		return Modern
+	case Revision2511, Revision2506, Revision2503, Revision2024:
+		return Legacy
+	}
+	return Unknown
+}
+
+// Negotiate is the revision a server answers an initialize request with: the
+// requested one if it is of the era Legacy, otherwise the newest of that era.
+func Negotiate(requested string) string {
+	if EraOf(requested) == Legacy {
+		return requested
+	}
+	return NewestLegacy
+}

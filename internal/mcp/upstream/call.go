@@ -1,0 +1,583 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/backoff"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Call implements tool.Source.
+func (m *Manager) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	args := call.Args
+	if len(args) == 0 {
+		args = json.RawMessage(`{}`)
+	}
+	params := append(make([]byte, 0, len(call.Ref.Name)+len(args)+32), `{"name":`...)
+	params = append(rawjson.AppendText(params, call.Ref.Name), `,"arguments":`...)
+	params = append(append(params, args...), '}')
+	return m.callTool(ctx, call, params, false)
+}
+
+// callTool calls a tool over the connection of its namespace, and over the next
+// one if the first is replaced before it has sent the call. With strict, a call that must
+// be a task is refused unless the caller takes one.
+func (m *Manager) callTool(ctx context.Context, call tool.Call, params json.RawMessage, strict bool) (tool.Result, error) {
+	for {
+		var result tool.Result
+		c, err := m.connectionFor(ctx, call.Ref.Space)
+		if err == nil {
+			result, err = c.callTool(ctx, call, params, strict)
+		}
+		if !errors.Is(err, errRemoved) {
+			return result, err
+		}
+	}
+}
+
+// with is callTool for other operations.
+func (m *Manager) with(ctx context.Context, name string, do func(*connection) error) error {
+	for {
+		c, err := m.connectionFor(ctx, name)
+		if err == nil {
+			err = do(c)
+		}
+		if !errors.Is(err, errRemoved) {
+			return err
+		}
+	}
+}
+
+// callTool checks that the spec allows the tool, counts the call and makes it.
+// params are those of the request.
+func (c *connection) callTool(ctx context.Context, call tool.Call, params json.RawMessage, strict bool) (tool.Result, error) {
+	r := request{method: wire.MethodToolsCall, params: params, meta: call.Meta, caller: call.Caller, about: call.Ref.Name}
+	counted := !tool.IsForPlan(ctx)
+	repeatable, err := c.beginCall(&r, &call, counted)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if r.caller == nil {
+		r.caller = &noCaller
+	}
+	var answer json.RawMessage
+	if strict && r.task {
+		err = wire.NeedsTasks()
+	} else {
+		answer, err = c.request(ctx, &r, repeatable)
+	}
+	if err != nil && !strict && needsTasks(err) {
+		r.task = true
+		answer, err = c.request(ctx, &r, repeatable)
+	}
+	result := tool.Result{Raw: answer}
+	if r.task && err == nil {
+		result, err = c.finishTaskCall(ctx, call, answer)
+	}
+	c.endCall(err != nil || r.failed, counted)
+	return result, err
+}
+
+// noCaller receives nothing, but with a caller progress extends the timeout.
+var noCaller tool.Caller
+
+// beginCall adds to the request what is known of its tool and counts the call. It
+// reports whether the tool may be called again if the outcome is unknown, or that
+// the spec does not allow the tool.
+func (c *connection) beginCall(r *request, call *tool.Call, counted bool) (repeatable bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := r.about
+	info := c.find(name)
+	if !c.spec.permits(name) || c.spec.ReadOnly && !info.Hints.ReadOnly {
+		return false, fault.New(fault.Denied, "tool %s.%s is not allowed by the configuration", c.spec.Name, name).
+			WithHint("see allowed_tools, disabled_tools and read_only of upstream %s", c.spec.Name)
+	}
+	for _, p := range c.tools.headers[name] {
+		if value, ok := p.Value(call.Args); ok {
+			r.headers = append(r.headers, Header{p.Header, value})
+		}
+	}
+	if info.Name != "" {
+		r.label = c.toolLabel(info.Name)
+	}
+	support := c.tools.tasks[name]
+	if call.Task != nil {
+		r.task, r.taskTTL = support != taskNever || c.session.hasTasksExtension(), call.Task.TTL
+	} else {
+		r.task = support == taskRequired
+	}
+	c.stats.InFlight++
+	if counted {
+		c.stats.Calls++
+		c.stats.LastTool, c.stats.LastCall = name, time.Now()
+	}
+	return info.Hints.Repeatable(), nil
+}
+
+// toolLabel is the span label of a listed tool; c.mu is held.
+func (c *connection) toolLabel(name string) *spanLabel {
+	label := c.tools.spanLabels[name]
+	if label == nil {
+		if c.tools.spanLabels == nil {
+			c.tools.spanLabels = map[string]*spanLabel{}
+		}
+		label = newSpanLabel(c.name, wire.MethodToolsCall, name)
+		label.listed = true
+		c.tools.spanLabels[name] = label
+	}
+	return label
+}
+
+func (c *connection) endCall(failed, counted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.InFlight--
+	if failed && counted {
+		c.stats.Errors++
+	}
+}
+
+// find looks a tool up. A tool that is not listed has no hints. c.mu is held.
+func (c *connection) find(name string) tool.Info {
+	info, _ := c.tools.find(name)
+	return info
+}
+
+// request waits for a session, as long as the spec allows, and sends the request.
+// A request that the server cannot have seen is repeated within that time, one
+// whose outcome is unknown only if it is repeatable.
+func (c *connection) request(ctx context.Context, r *request, repeatable bool) (result json.RawMessage, err error) {
+	r.timeout, r.maxTime = c.timeouts(r.method)
+	c.clients.add(ctx, r.caller)
+	ctx, span := c.startSpan(ctx, r)
+	defer func() { r.endSpan(span, err) }()
+	var since time.Time // when the wait for a session began
+	for try := 1; ; try++ {
+		s, err := c.waitFor(ctx, r.caller, &since)
+		if err != nil {
+			return nil, unsent(err, try)
+		}
+		result, err = s.request(ctx, r)
+		c.setLastUsed()
+		if err == nil {
+			return result, nil
+		}
+		policy := c.handleFailure(ctx, s, err)
+		if since.IsZero() {
+			since = time.Now()
+		}
+		late := try > 1 && time.Since(since) > c.currentSpec().wait()
+		if late || !policy.allows(repeatable) {
+			return nil, c.callError(ctx, err, r.about)
+		}
+		if policy == retryIfRepeatable && try > 1 { // perhaps this request makes the server crash
+			_ = clock.Real().Sleep(ctx, backoff.Policy{First: 25 * time.Millisecond, Max: 500 * time.Millisecond}.Delay(try-1))
+		}
+	}
+}
+
+// unsent marks an error before the first try: the server has not seen the request.
+func unsent(err error, try int) error {
+	if try == 1 {
+		return tool.Unsent{Err: err}
+	}
+	return err
+}
+
+// timeouts are the limits of a request: without progress, and in total.
+func (c *connection) timeouts(method string) (silent, total time.Duration) {
+	if method == wire.MethodTasksResult { // the server answers when the task has ended
+		return maxTaskTTL, maxTaskTTL
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spec.timeout(), c.spec.maxTime()
+}
+
+// setLastUsed keeps a lazy server running.
+func (c *connection) setLastUsed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastUsed = time.Now()
+}
+
+// waitForSession returns the current session. If there is none, it wakes the
+// connection and waits for it as long as the spec says, counted from since, which
+// the first wait sets. A server that is starting is given the time that it needs: only
+// ctx ends the wait for it.
+func (c *connection) waitForSession(ctx context.Context, since *time.Time) (*session, error) {
+	return c.waitFor(ctx, nil, since)
+}
+
+// waitFor is waitForSession for a caller, who is told what the call waits for.
+func (c *connection) waitFor(ctx context.Context, caller *tool.Caller, since *time.Time) (*session, error) {
+	if s := c.currentSession(); s != nil {
+		return s, nil
+	}
+	defer c.addWaiter()()
+	if since.IsZero() {
+		*since = time.Now()
+	}
+	signal(c.wake)
+	report := newWaitReport(caller)
+	defer report.stop()
+	timer := time.NewTimer(c.currentSpec().wait() - time.Since(*since))
+	defer timer.Stop()
+	for late := false; ; {
+		c.mu.Lock()
+		s, stateChanged, hopeless := c.session, c.stateChanged, c.isHopeless(late)
+		if c.state == StateAsleep {
+			signal(c.wake)
+		}
+		c.lastUsed = time.Now()
+		c.mu.Unlock()
+		switch {
+		case s != nil:
+			return s, nil
+		case hopeless:
+			return nil, c.unreachableError(*since)
+		}
+		select {
+		case <-stateChanged:
+		case <-timer.C:
+			late = true
+		case <-report.ticker.C:
+			report.send(c.waitingText())
+		case <-c.life.ctx.Done():
+			return nil, fault.Wrap(fault.Unavailable, errRemoved, "connect to %s", c.name)
+		case <-ctx.Done():
+			return nil, c.gaveUpError(ctx, *since)
+		}
+	}
+}
+
+// currentSession is the session, or nil.
+func (c *connection) currentSession() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastUsed = time.Now()
+	return c.session
+}
+
+// isHopeless reports whether a call should wait no longer; late says that its time
+// to wait is over. c.mu is held.
+func (c *connection) isHopeless(late bool) bool {
+	switch c.state {
+	case StateNeedsAuth:
+		return true
+	case StateFailed:
+		return late || !c.canWake()
+	}
+	return late && !c.isStarting()
+}
+
+// retryPolicy says whether a failed request may be sent again.
+type retryPolicy uint8
+
+const (
+	retryNever        retryPolicy = iota // it was answered, or the caller no longer waits
+	retryIfRepeatable                    // the server may have acted on it
+	retryAlways                          // the server cannot have seen it
+)
+
+func (p retryPolicy) allows(repeatable bool) bool {
+	return p == retryAlways || p == retryIfRepeatable && repeatable
+}
+
+// handleFailure decides whether the request that ended in err may be repeated. If
+// err means that the session may be broken, it has the session checked or replaced.
+func (c *connection) handleFailure(ctx context.Context, s *session, err error) retryPolicy {
+	var answered *wire.Error
+	var status *statusError
+	var ofAPI *apiError
+	switch {
+	case errors.As(err, &answered), errors.As(err, &ofAPI), errors.Is(err, wire.ErrTooLarge):
+		return retryNever
+	case errors.Is(err, errNoProgress), errors.Is(err, errMaxTime):
+		signal(c.checkNow)
+		return retryNever
+	case ctx.Err() != nil, lacksScope(err):
+		return retryNever
+	case errors.As(err, &status) && status.auth():
+		c.failSession(s, err)
+		return retryNever
+	case errors.As(err, &status) && status.Code < 500:
+		return retryNever
+	case errors.Is(err, ErrNotSent):
+		c.failSession(s, err)
+		return retryAlways
+	}
+	signal(c.checkNow)
+	return retryIfRepeatable
+}
+
+// maxRounds is how often a modern server may ask for input within one call.
+const maxRounds = 16
+
+// request sends a request within its timeout and returns the result. It speaks
+// the legacy protocol to its callers: it translates methods that a modern server
+// does not have, and when a modern server asks for input, it asks the caller and
+// sends the request again.
+func (s *session) request(ctx context.Context, r *request) (result json.RawMessage, err error) {
+	if result, done, err := s.translate(ctx, r); done {
+		return result, err
+	}
+	if ctx.Err() != nil {
+		return nil, notSent(context.Cause(ctx))
+	}
+	began := time.Now()
+	ctx, timeout := startCallTimeout(ctx, r.timeout, max(r.maxTime, r.timeout))
+	defer func() {
+		timeout.stop(err != nil)
+		s.noteOutcome(ctx, r, began, result, err)
+	}()
+	params := r.params
+	if r.task {
+		params = s.taskParams(r)
+	}
+	for range maxRounds {
+		result, err := s.exchange(ctx, timeout, r, params)
+		if err != nil {
+			return nil, err
+		}
+		if rawjson.Lacks(result, "resultType") && !r.handshake { // as legacy results do
+			return wire.StripProtocol(result), nil
+		}
+		switch kind, _ := rawjson.GetText(result, "resultType"); {
+		case kind == wire.ResultInputRequired:
+			if params, err = s.provideInput(ctx, timeout, r, result); err != nil {
+				return nil, err
+			}
+		case kind == wire.ResultTask && r.task:
+			return result, nil
+		case kind == wire.ResultTask:
+			return nil, errors.New("server answered with a task, although none was requested")
+		case r.handshake:
+			return result, nil
+		default:
+			return wire.ToLegacy(result), nil
+		}
+	}
+	return nil, errors.New("server keeps asking for more input")
+}
+
+// translate answers legacy requests that modern servers do not have.
+func (s *session) translate(ctx context.Context, r *request) (result json.RawMessage, done bool, err error) {
+	if r.handshake || s.era != wire.Modern {
+		return nil, false, nil
+	}
+	switch r.method {
+	case wire.MethodPing:
+		err = s.checkHealth(ctx, r.timeout)
+	case wire.MethodSetLevel:
+		level, _ := rawjson.GetText(r.params, "level")
+		s.logLevelSet.Store(&level)
+	case wire.MethodSubscribe, wire.MethodUnsubscribe:
+		uri, _ := rawjson.GetText(r.params, "uri")
+		s.setResourceSubscription(uri, r.method == wire.MethodSubscribe)
+	default:
+		return nil, false, nil
+	}
+	return json.RawMessage(`{}`), true, err
+}
+
+// exchange sends one message and waits for its response.
+func (s *session) exchange(ctx context.Context, timeout *callTimeout, r *request, params json.RawMessage) (json.RawMessage, error) {
+	id := wire.IntID(s.ids.Add(1))
+	r.sentOver, r.id = s, id
+	p := &pendingCall{caller: r.caller, timeout: timeout, progress: -1}
+	if r.method == wire.MethodTasksResult {
+		p.task = r.about
+	}
+	s.addPending(id, p)
+	defer s.finishPending(id, p)
+
+	var answer wire.Message
+	var err error
+	if s.intercept == nil {
+		answer, err = s.transport.Call(ctx, s.outgoing(r, id, params))
+	} else {
+		answer, err = s.intercept.call(ctx, s, s.outgoing(r, id, params))
+	}
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) && !r.handshake {
+			s.cancelRequest(id)
+		}
+		return nil, err
+	}
+	s.lastReceived.Store(time.Now().UnixNano())
+	if r.caller != nil {
+		s.answeredCaller.Store(true)
+	}
+	if answer.Error != nil {
+		return nil, answer.Error
+	}
+	if !rawjson.IsObject(answer.Result) {
+		return nil, errors.New("result is not an object: " + excerpt(answer.Result))
+	}
+	return answer.Result, nil
+}
+
+func (s *session) addPending(id wire.ID, p *pendingCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending[id] = p
+}
+
+func (s *session) finishPending(id wire.ID, p *pendingCall) {
+	s.mu.Lock()
+	delete(s.pending, id)
+	s.mu.Unlock()
+	p.finish()
+}
+
+// failPending ends every pending call, because the transport has ended.
+func (s *session) failPending(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.pending {
+		p.timeout.cancel(reason)
+	}
+}
+
+// cancelRequest notifies the server that the response is no longer needed, unless
+// closing the HTTP request did so already.
+func (s *session) cancelRequest(id wire.ID) {
+	if t, ok := s.transport.(interface{ CancelsOnDisconnect() bool }); ok && t.CancelsOnDisconnect() {
+		return
+	}
+	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":"the caller gave up"}`)
+	s.life.run(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		_ = s.transport.Send(ctx, wire.Notification(wire.NoteCancelled, params)) // if it is lost, the server only works in vain
+	})
+}
+
+// pendingCall is a request that awaits its response. The server's progress
+// notifications, log messages and questions reach the caller through it, in order
+// and before the response does.
+type pendingCall struct {
+	caller  *tool.Caller // may be nil
+	timeout *callTimeout
+	task    string // the task whose result it waits for, or empty
+
+	mu        sync.Mutex
+	progress  float64 // the last one reported
+	finished  bool
+	questions []context.CancelCauseFunc
+	queue     chan func()   // notifications for the caller; created by the first
+	delivered chan struct{} // closed when the queue is closed and empty
+}
+
+// notificationQueue is how many notifications may wait for the caller. Further
+// ones are dropped, because a slow caller must not block the server's stream.
+const notificationQueue = 256
+
+// handleProgress passes a progress notification on if the progress increases.
+func (p *pendingCall) handleProgress(params json.RawMessage) {
+	report, ok := parseProgress(params)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !ok || p.finished || report.Progress <= p.progress {
+		return
+	}
+	p.progress = report.Progress
+	p.timeout.extend()
+	if p.caller != nil && p.caller.Progress != nil {
+		p.notify(func() { p.caller.Progress(report) })
+	}
+}
+
+// handleLog passes a log message on.
+func (p *pendingCall) handleLog(params json.RawMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.finished || p.caller == nil || p.caller.Log == nil {
+		return
+	}
+	entry := tool.Log{}
+	entry.Level, _ = rawjson.GetText(params, "level")
+	entry.Logger, _ = rawjson.GetText(params, "logger")
+	entry.Data, _ = rawjson.Get(params, "data")
+	p.notify(func() { p.caller.Log(entry) })
+}
+
+// notify queues a notification for the caller; p.mu is held. Most calls have
+// none, so the first one starts the goroutine that delivers them.
+func (p *pendingCall) notify(deliver func()) {
+	if p.queue == nil {
+		queue, delivered := make(chan func(), notificationQueue), make(chan struct{})
+		p.queue, p.delivered = queue, delivered
+		go func() {
+			defer close(delivered)
+			for deliver := range queue {
+				deliver()
+			}
+		}()
+	}
+	select {
+	case p.queue <- deliver:
+	default:
+	}
+}
+
+// ask asks the caller a question of the server. It ends when the call does.
+func (p *pendingCall) ask(ctx context.Context, question tool.Question) (json.RawMessage, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.mu.Lock()
+	p.questions = append(p.questions, cancel)
+	finished := p.finished
+	p.mu.Unlock()
+	if finished {
+		return nil, errCallOver
+	}
+	replies, err := askCaller(ctx, p.caller, p.timeout, []tool.Question{question})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return replies[0], nil
+}
+
+// finish ends the questions and waits until the caller has received all
+// notifications.
+func (p *pendingCall) finish() {
+	p.mu.Lock()
+	p.finished = true
+	for _, cancel := range p.questions {
+		cancel(errCallOver)
+	}
+	delivered := p.delivered
+	if p.queue != nil {
+		close(p.queue)
+	}
+	p.mu.Unlock()
+	if delivered != nil {
+		<-delivered
+	}
+}
+
+func parseProgress(params json.RawMessage) (p tool.Progress, ok bool) {
+	raw, _ := rawjson.Get(params, "progress")
+	if p.Progress, ok = rawjson.Number(raw); !ok {
+		return p, false
+	}
+	if raw, found := rawjson.Get(params, "total"); found {
+		p.Total, _ = rawjson.Number(raw)
+	}
+	p.Message, _ = rawjson.GetText(params, "message")
+	return p, true
+}

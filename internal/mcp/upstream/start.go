@@ -1,0 +1,221 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// slowStart is the time after which a start is reported as slow.
+const slowStart = 15 * time.Second
+
+// startAttempt is the attempt in progress to start a process.
+type startAttempt struct {
+	turn        *startTurn // nil if no process is being started
+	lastLine    string     // what the process last wrote to its standard error
+	callsBefore int64      // calls before the session, to tell whether it was used
+}
+
+// beginStart waits until the process may be started, and then sets the state. The
+// caller calls end when the server is connected or the attempt has failed.
+func (c *connection) beginStart(ctx context.Context, spec Spec) (end func(), err error) {
+	if spec.Command == "" {
+		return func() {}, nil
+	}
+	turn := c.opts.starts.join()
+	c.update(func() {
+		c.start.turn, c.start.lastLine = turn, ""
+		if c.waiters > 0 {
+			c.opts.starts.prefer(turn)
+		}
+	})
+	select {
+	case <-turn.ready:
+	case <-ctx.Done():
+		c.opts.starts.leave(turn)
+		return nil, context.Cause(ctx)
+	}
+	c.update(func() { c.state, c.since = StateStarting, time.Now() })
+	slot := time.AfterFunc(maxSlotTime, func() { c.opts.starts.leave(turn) })
+	slow := time.AfterFunc(slowStart, c.reportSlowStart)
+	return func() {
+		slot.Stop()
+		slow.Stop()
+		c.opts.starts.leave(turn)
+		c.update(func() { c.start.turn = nil })
+	}, nil
+}
+
+// reportSlowStart publishes that the process has not answered yet.
+func (c *connection) reportSlowStart() {
+	c.mu.Lock()
+	seconds, line, hint := int(time.Since(c.since).Seconds()), c.start.lastLine, c.startHint()
+	c.mu.Unlock()
+	c.publish(SlowStart{Upstream: c.name, Seconds: seconds, LastLine: line, Hint: hint})
+	c.log.Warn("still starting", "seconds", seconds, "last_line", line, "hint", hint)
+}
+
+// startHint says what to do about a slow start; c.mu is held.
+func (c *connection) startHint() string {
+	limit := c.opts.startTimeout(c.spec)
+	if c.start.lastLine == "" {
+		return fmt.Sprintf("it has written nothing so far; the first start of npx, uvx or docker downloads the program; it may take %v (start_timeout)", limit)
+	}
+	return fmt.Sprintf("the first start of npx, uvx or docker downloads the program; it may take %v (start_timeout)", limit)
+}
+
+// isStarting reports whether an attempt is in progress that is worth waiting for: a
+// process that is starting, waits for its turn or came up the last time, or the
+// first attempt to reach a URL. c.mu is held.
+func (c *connection) isStarting() bool {
+	switch c.state {
+	case StateStarting, StateConnecting:
+		return true
+	case StateFailed:
+		return false
+	}
+	return c.start.turn != nil || c.lastStartOK && (c.spec.Command != "" || c.spec.lazy())
+}
+
+// addWaiter counts a call that waits for the server, and lets its process start
+// before others.
+func (c *connection) addWaiter() (remove func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiters++
+	if c.start.turn != nil {
+		c.opts.starts.prefer(c.start.turn)
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.waiters--
+	}
+}
+
+// setLastLine stores what the process last wrote, for its status.
+func (c *connection) setLastLine(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.start.lastLine = redact.Cut(line, maxShownLine)
+}
+
+// wasCalled reports whether a call was made since the session began.
+func (c *connection) wasCalled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats.Calls > c.start.callsBefore
+}
+
+// waitReport tells a caller every few seconds that its call waits for the server.
+// The numbers are tiny, so that the progress of the tool itself exceeds them.
+type waitReport struct {
+	caller *tool.Caller
+	ticker *time.Ticker
+	count  int
+}
+
+const reportInterval = 2 * time.Second
+
+func newWaitReport(caller *tool.Caller) *waitReport {
+	if caller == nil || caller.Progress == nil {
+		return &waitReport{ticker: &time.Ticker{}}
+	}
+	return &waitReport{caller: caller, ticker: time.NewTicker(reportInterval)}
+}
+
+func (r *waitReport) send(text string) {
+	r.count++
+	r.caller.Progress(tool.Progress{Progress: float64(r.count) * 1e-6, Message: text})
+}
+
+func (r *waitReport) stop() {
+	if r.caller != nil {
+		r.ticker.Stop()
+	}
+}
+
+// waitingText says what a call waits for.
+func (c *connection) waitingText() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seconds := int(time.Since(c.since).Seconds())
+	switch {
+	case c.state == StateStarting && c.start.lastLine != "":
+		return fmt.Sprintf("%s has been starting for %d s: %s", c.name, seconds, c.start.lastLine)
+	case c.state == StateStarting:
+		return fmt.Sprintf("%s has been starting for %d s", c.name, seconds)
+	case c.start.turn != nil:
+		return fmt.Sprintf("%s waits until other programs have started", c.name)
+	}
+	return fmt.Sprintf("%s is %s for %d s", c.name, c.state, seconds)
+}
+
+// startQueue bounds how many processes start at once, so that many slow starts do
+// not make each other time out. Those that a call waits for come first.
+type startQueue struct {
+	mu    sync.Mutex
+	free  int
+	queue []*startTurn
+}
+
+// startTurn is the place of one start in the queue, and then its slot.
+type startTurn struct {
+	ready  chan struct{} // closed when it has a slot
+	needed bool          // a call waits for it
+	left   bool
+}
+
+// maxSlotTime is how long a start keeps its slot. One that takes longer mostly
+// waits for something else than the processor, and must not hold up the others.
+const maxSlotTime = 30 * time.Second
+
+func newStartQueue(limit int) *startQueue { return &startQueue{free: limit} }
+
+// join takes a slot, or the last place in the queue. The caller calls leave.
+func (q *startQueue) join() *startTurn {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := &startTurn{ready: make(chan struct{})}
+	q.queue = append(q.queue, t)
+	q.next()
+	return t
+}
+
+// prefer moves a turn before those that no call waits for.
+func (q *startQueue) prefer(t *startTurn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.needed = true
+}
+
+// leave gives up the slot, or the place in the queue.
+func (q *startQueue) leave(t *startTurn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.left {
+		return
+	}
+	t.left = true
+	if at := slices.Index(q.queue, t); at >= 0 {
+		q.queue = slices.Delete(q.queue, at, at+1)
+		return
+	}
+	q.free++
+	q.next()
+}
+
+// next gives free slots to those who wait; q.mu is held.
+func (q *startQueue) next() {
+	for q.free > 0 && len(q.queue) > 0 {
+		at := max(slices.IndexFunc(q.queue, func(t *startTurn) bool { return t.needed }), 0)
+		close(q.queue[at].ready)
+		q.queue = slices.Delete(q.queue, at, at+1)
+		q.free--
+	}
+}

@@ -1,0 +1,429 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Limits of a tool list. What exceeds them is dropped and reported.
+const (
+	maxTools     = 10_000
+	maxPages     = 1_000
+	maxListBytes = 64 << 20
+	maxToolDepth = 100
+	maxToolName  = 256
+)
+
+// toolList is the usable tools of a server.
+type toolList struct {
+	tools        []tool.Info                   // sorted by name
+	headers      map[string][]wire.HeaderParam // by tool: arguments that are sent as headers too
+	dropped      []string                      // reasons why definitions were dropped; the first few
+	droppedCount int                           // how many were dropped
+	incomplete   []string                      // why tools are missing: the list was cut, or refused
+	tasks        map[string]taskSupport        // of the tools whose calls can be tasks; nil: none
+	spanLabels   map[string]*spanLabel         // of the tools that were called; guarded by the connection's mu
+}
+
+const maxReasons = 20
+
+func (l *toolList) drop(format string, args ...any) {
+	l.droppedCount++
+	if len(l.dropped) < maxReasons {
+		l.dropped = append(l.dropped, fmt.Sprintf(format, args...))
+	}
+}
+
+// problems are all reasons why something is missing.
+func (l *toolList) problems() []string { return slices.Concat(l.incomplete, l.dropped) }
+
+// trouble is the same in a few lines, for people.
+func (l *toolList) trouble() []string {
+	list := slices.Clone(l.incomplete)
+	shown := min(len(l.dropped), shownReasons)
+	for _, reason := range l.dropped[:shown] {
+		list = append(list, "left out: "+reason)
+	}
+	if more := l.droppedCount - shown; more > 0 {
+		list = append(list, fmt.Sprintf("left out: %d more definitions", more))
+	}
+	return list
+}
+
+const shownReasons = 3
+
+// stop records why the rest of the list is missing, once.
+func (l *toolList) stop(reason string) {
+	if len(l.incomplete) == 0 {
+		l.incomplete = []string{"the list of tools was cut: " + reason}
+	}
+}
+
+// listTools fetches all pages of the server's tools.
+func (s *session) listTools(ctx context.Context, name string, timeout time.Duration) (*toolList, error) {
+	l := &toolList{headers: map[string][]wire.HeaderParam{}}
+	seen := map[string]bool{}
+	cursors := map[string]bool{}
+	var cursor json.RawMessage
+	size := 0
+	for page := 0; ; page++ {
+		params := json.RawMessage(`{}`)
+		if cursor != nil {
+			params = rawjson.Set(params, "cursor", cursor)
+		}
+		result, err := s.request(ctx, &request{method: wire.MethodToolsList, params: params, timeout: timeout})
+		if err != nil {
+			return nil, fmt.Errorf("list tools: %w", err)
+		}
+		size += len(result)
+		raw, _ := rawjson.Get(result, "tools")
+		definitions, ok := rawjson.Items(raw)
+		if !ok {
+			l.drop("page %d has no list of tools", page+1)
+		}
+		for _, definition := range definitions {
+			l.add(name, definition, seen, s.era)
+		}
+		if t, ok := s.transport.(interface{ LeftOut() []string }); ok { // what it could not translate
+			for _, reason := range t.LeftOut() {
+				l.drop("%s", reason)
+			}
+		}
+		next, more := rawjson.Get(result, "nextCursor")
+		if !more || string(next) == "null" {
+			break
+		}
+		if stop := pageLimit(l, page, size, cursors[string(next)]); stop != "" {
+			l.stop(stop)
+			break
+		}
+		cursors[string(next)] = true
+		cursor = next
+	}
+	l.sort()
+	l.findTaskSupport(s.capabilities)
+	return l, nil
+}
+
+func (l *toolList) sort() {
+	slices.SortFunc(l.tools, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// find looks a tool up.
+func (l *toolList) find(name string) (info tool.Info, found bool) {
+	i, found := slices.BinarySearchFunc(l.tools, name, func(info tool.Info, name string) int {
+		return strings.Compare(info.Name, name)
+	})
+	if !found {
+		return info, false
+	}
+	return l.tools[i], true
+}
+
+// pageLimit is the reason to fetch no further page, or empty.
+func pageLimit(l *toolList, page, size int, again bool) string {
+	switch {
+	case again:
+		return "the list repeats itself: a cursor was sent twice"
+	case page+1 >= maxPages:
+		return fmt.Sprintf("more than %d pages", maxPages)
+	case size > maxListBytes:
+		return fmt.Sprintf("more than %d bytes of definitions", maxListBytes)
+	case len(l.tools) >= maxTools:
+		return fmt.Sprintf("more than %d tools", maxTools)
+	}
+	return ""
+}
+
+// add adds a definition, or records why it is not usable.
+func (l *toolList) add(space string, definition json.RawMessage, seen map[string]bool, era wire.Era) {
+	info, err := parseTool(space, definition)
+	switch {
+	case err != nil:
+		l.drop("tool %s: %v", label(definition), err)
+		return
+	case seen[info.Name]:
+		l.drop("tool %q: defined twice", info.Name)
+		return
+	case len(l.tools) >= maxTools:
+		l.stop(fmt.Sprintf("more than %d tools", maxTools))
+		return
+	}
+	params, err := wire.HeaderParams(info.Input)
+	if era == wire.Modern && err != nil {
+		l.drop("tool %q: %v", info.Name, err)
+		return
+	}
+	if era == wire.Modern && len(params) > 0 {
+		l.headers[info.Name] = params
+	}
+	seen[info.Name] = true
+	l.tools = append(l.tools, info)
+}
+
+func label(definition json.RawMessage) string {
+	if name, ok := rawjson.GetText(definition, "name"); ok {
+		return fmt.Sprintf("%q", excerpt([]byte(name)))
+	}
+	return excerpt(definition)
+}
+
+// parseTool reads a definition. It copies it, because the definition outlives the
+// message.
+func parseTool(space string, definition json.RawMessage) (tool.Info, error) {
+	if !rawjson.IsObject(definition) {
+		return tool.Info{}, errors.New("definition is not an object")
+	}
+	if depth := rawjson.Depth(definition); depth > maxToolDepth {
+		return tool.Info{}, fmt.Errorf("definition nests %d deep", depth)
+	}
+	raw := json.RawMessage(slices.Clone(definition))
+	info := tool.Info{Ref: tool.Ref{Space: space}, Raw: raw}
+	var ok bool
+	if info.Name, ok = rawjson.GetText(raw, "name"); !ok || !validToolName(info.Name) {
+		return tool.Info{}, errors.New("no usable name")
+	}
+	info.Title, _ = rawjson.GetText(raw, "title")
+	info.Description, _ = rawjson.GetText(raw, "description")
+	if info.Input, ok = rawjson.Get(raw, "inputSchema"); !ok {
+		return tool.Info{}, errors.New("no input schema")
+	}
+	if !rawjson.IsObject(info.Input) {
+		return tool.Info{}, errors.New("input schema is not an object")
+	}
+	switch kind, found := rawjson.Get(info.Input, "type"); {
+	case !found:
+		info.Input = rawjson.SetText(info.Input, "type", "object")
+	case string(kind) != `"object"`:
+		return tool.Info{}, fmt.Errorf("input schema is of type %s", excerpt(kind))
+	}
+	if output, ok := rawjson.Get(raw, "outputSchema"); ok && rawjson.IsObject(output) {
+		info.Output = output
+	}
+	info.Hints, info.Title = parseHints(raw, info.Title)
+	return info, nil
+}
+
+func parseHints(raw json.RawMessage, title string) (tool.Hints, string) {
+	notes, _ := rawjson.Get(raw, "annotations")
+	if title == "" {
+		title, _ = rawjson.GetText(notes, "title")
+	}
+	destructive, _ := rawjson.Get(notes, "destructiveHint")
+	open, _ := rawjson.Get(notes, "openWorldHint")
+	return tool.Hints{
+		ReadOnly:       rawjson.GetBool(notes, "readOnlyHint"),
+		Idempotent:     rawjson.GetBool(notes, "idempotentHint"),
+		NonDestructive: string(destructive) == "false",
+		ClosedWorld:    string(open) == "false",
+	}, title
+}
+
+func validToolName(name string) bool {
+	return name != "" && len(name) <= maxToolName && clean(name) == name
+}
+
+// diff returns the names of the tools that changed between two lists.
+func diff(old, fresh []tool.Info) (added, removed, changed []string) {
+	before := map[string]tool.Info{}
+	for _, info := range old {
+		before[info.Name] = info
+	}
+	for _, info := range fresh {
+		was, ok := before[info.Name]
+		switch {
+		case !ok:
+			added = append(added, info.Name)
+		case !sameJSON(was.Raw, info.Raw):
+			changed = append(changed, info.Name)
+		}
+		delete(before, info.Name)
+	}
+	for _, info := range old {
+		if _, missing := before[info.Name]; missing {
+			removed = append(removed, info.Name)
+		}
+	}
+	return added, removed, changed
+}
+
+// sameJSON reports whether two texts differ only in blanks.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// record is what is stored of a server between runs. It contains nothing of the
+// spec that could be a secret; Server identifies the server that it is about.
+type record struct {
+	Server       string            `json:"server"`
+	Detected     detection         `json:"verdict"`
+	Revision     string            `json:"revision,omitempty"`
+	ServerInfo   json.RawMessage   `json:"server_info,omitempty"`
+	Capabilities json.RawMessage   `json:"capabilities,omitempty"`
+	Instructions json.RawMessage   `json:"instructions,omitempty"`
+	Tools        []json.RawMessage `json:"tools"`
+}
+
+// loadCache uses the stored record of the server, unless the previous generation
+// has passed on a newer one. A lazy server with a record need not be started yet.
+func (c *connection) loadCache() {
+	stored, found := c.opts.loadRecord(c.currentSpec())
+	tools := stored.tools(c.name)
+	c.update(func() {
+		if found = found && c.cached.Server == ""; found {
+			c.cached, c.detected, c.tools, c.stale, c.lastStartOK = stored, stored.Detected, tools, true, true
+		}
+		if c.opts.OnDemand || c.cached.Server != "" && (c.spec.Start == Lazy || c.spec.lazy() && !c.listsOnly()) {
+			c.state = StateAsleep
+		}
+	})
+	if found && len(tools.tools) > 0 {
+		names, _, _ := diff(nil, tools.tools)
+		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(names), Added: names})
+	}
+}
+
+// saveCache stores what is known of the server.
+func (c *connection) saveCache() {
+	c.mu.Lock()
+	s, retired := c.session, c.retired
+	if s == nil || retired {
+		c.mu.Unlock()
+		return
+	}
+	_, revision := s.describe()
+	c.cached = record{
+		Server: identity(c.spec), Detected: c.detected, Revision: revision,
+		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions,
+		Tools: definitions(c.tools.tools),
+	}
+	r, tools := c.cached, c.tools.forAnother()
+	c.mu.Unlock()
+	if c.owner != "" {
+		c.listing.learn(c.owner, tools, r)
+		return
+	}
+	if err := c.opts.saveRecord(c.name, r); err != nil {
+		c.log.Warn("not cached", "error", err)
+	}
+}
+
+// identity identifies the server of a spec, without its credentials.
+func identity(s Spec) string {
+	raw, err := json.Marshal([]any{s.URL + s.Mock + s.API.Source, s.Command, s.Args, s.Cwd, s.transport(), protocolOf(s)})
+	if err != nil {
+		return "" // strings always encode
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// loadRecord reads the record of a spec's server; ok is false if there is none.
+func (o *Options) loadRecord(spec Spec) (r record, ok bool) {
+	if o.CacheDir == "" {
+		return r, false
+	}
+	data, err := os.ReadFile(o.recordPath(spec.Name))
+	if err != nil {
+		return r, false
+	}
+	if err := json.Unmarshal(data, &r); err != nil || r.Server != identity(spec) {
+		return record{}, false
+	}
+	r.Detected.Endpoint = endpointByDigest(spec, r.Detected.Endpoint)
+	return r, true
+}
+
+// endpointByDigest finds the endpoint whose URL is stored as a digest.
+func endpointByDigest(spec Spec, stored endpoint) endpoint {
+	for _, e := range endpoints(spec) {
+		if e.Transport == stored.Transport && digest(e.URL) == stored.URL {
+			return e
+		}
+	}
+	return endpoint{}
+}
+
+// digest stands for a URL, which may contain secrets.
+func digest(address string) string {
+	if address == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(address))
+	return hex.EncodeToString(sum[:])
+}
+
+// saveRecord writes the record to a new file, which then replaces the old one.
+func (o *Options) saveRecord(name string, r record) error {
+	if o.CacheDir == "" {
+		return nil
+	}
+	r.Detected.Endpoint.URL = digest(r.Detected.Endpoint.URL)
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false) // definitions stay as the server wrote them
+	if err := encoder.Encode(r); err != nil {
+		return fmt.Errorf("cache upstream %s: %w", name, err)
+	}
+	if err := os.MkdirAll(o.CacheDir, 0o700); err != nil {
+		return fmt.Errorf("cache upstream %s: %w", name, err)
+	}
+	file, err := os.CreateTemp(o.CacheDir, name+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("cache upstream %s: %w", name, err)
+	}
+	_, err = file.Write(data.Bytes())
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), o.recordPath(name))
+	}
+	if err != nil {
+		_ = os.Remove(file.Name()) // err is the one to report
+		return fmt.Errorf("cache upstream %s: %w", name, err)
+	}
+	return nil
+}
+
+func (o *Options) recordPath(name string) string {
+	return filepath.Join(o.CacheDir, "upstream-"+name+".json")
+}
+
+// tools reads the stored definitions with the same checks as a server's list.
+func (r record) tools(name string) *toolList {
+	l := &toolList{headers: map[string][]wire.HeaderParam{}}
+	seen := map[string]bool{}
+	for _, definition := range r.Tools {
+		l.add(name, definition, seen, r.Detected.Era)
+	}
+	l.sort()
+	l.findTaskSupport(r.Capabilities)
+	return l
+}
+
+func definitions(tools []tool.Info) []json.RawMessage {
+	raw := make([]json.RawMessage, len(tools))
+	for i, info := range tools {
+		raw[i] = info.Raw
+	}
+	return raw
+}
