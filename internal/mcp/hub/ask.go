@@ -3,12 +3,8 @@ package hub
 import (
 	"bytes"
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -137,79 +133,57 @@ func (s *session) ask(ctx context.Context, say func(wire.Message, bool) bool, q 
 	}
 }
 
-// pendingCalls are the requests of the modern era that wait for input of their client.
-// The client gets an encrypted ticket for each, as requestState. A ticket is valid once,
-// until a deadline, for the same request of the same principal, and as long as the
+// pendingCalls are the requests of the modern era that wait for input of their client, by
+// their tickets. The client gets the ticket as requestState. A ticket is a secret, and valid
+// once, until a deadline, for the same request of the same principal, and as long as the
 // process runs.
 type pendingCalls struct {
-	seal cipher.AEAD
-	max  int
+	max int
 
 	mu      sync.Mutex
-	waiting map[ticket]*pendingCall
+	waiting map[string]*pendingCall
 }
-
-// ticket is the secret that identifies a pending call.
-type ticket [16]byte
 
 // pendingCall is one request that waits. The goroutine that claims it sends on back.
 type pendingCall struct {
-	task   *request
-	ticket ticket
-	back   chan json.RawMessage // the client's input; buffered for one
+	task     *request
+	ticket   string
+	bound    [sha256.Size]byte // what the ticket is valid for
+	deadline time.Time
+	back     chan json.RawMessage // the client's input; buffered for one
 }
 
-func newPendingCalls(key []byte, max int) *pendingCalls {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		panic(err) // the key is 32 bytes
-	}
-	seal, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		panic(err) // AES has blocks of 16 bytes
-	}
-	return &pendingCalls{seal: seal, max: max, waiting: map[ticket]*pendingCall{}}
+func newPendingCalls(max int) *pendingCalls {
+	return &pendingCalls{max: max, waiting: map[string]*pendingCall{}}
 }
 
-// add registers a request and returns its ticket, encrypted and bound to the request.
-func (l *pendingCalls) add(req *request, bound []byte, deadline time.Time) (*pendingCall, string, error) {
-	p := &pendingCall{task: req, back: make(chan json.RawMessage, 1)}
-	rand.Read(p.ticket[:]) // never fails
+// add registers a request, with a new ticket that is bound to it.
+func (l *pendingCalls) add(req *request, deadline time.Time) (*pendingCall, error) {
+	p := &pendingCall{
+		task: req, ticket: rand.Text(), deadline: deadline, bound: req.ep.binding(req.who, req.method, req.params),
+		back: make(chan json.RawMessage, 1),
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) >= l.max {
-		return nil, "", fault.New(fault.Limit, "%d calls wait for their clients' input already", l.max).WithHint("try again later")
+		return nil, fault.New(fault.Limit, "%d calls wait for their clients' input already", l.max).WithHint("try again later")
 	}
 	l.waiting[p.ticket] = p
-	plain := binary.BigEndian.AppendUint64(p.ticket[:], uint64(deadline.UnixMilli()))
-	return p, base64.RawURLEncoding.EncodeToString(l.seal.Seal(nil, nil, plain, bound)), nil
+	return p, nil
 }
 
-var errBadState = wire.Errorf(wire.CodeInvalidParams, "requestState is not valid for this request")
-
-var errExpiredState = wire.Errorf(wire.CodeInvalidParams,
-	"the call this requestState belongs to no longer waits: make the request again without it")
+var errBadState = wire.Errorf(wire.CodeInvalidParams,
+	"requestState is not valid for this request, or its call no longer waits: make the request again without it")
 
 // claim removes and returns the call that a ticket identifies.
-func (l *pendingCalls) claim(state string, bound []byte, now time.Time) (*pendingCall, error) {
-	sealed, err := base64.RawURLEncoding.Strict().DecodeString(state)
-	if err != nil {
-		return nil, errBadState
-	}
-	plain, err := l.seal.Open(nil, nil, sealed, bound)
-	if err != nil || len(plain) != len(ticket{})+8 {
-		return nil, errBadState
-	}
-	if now.UnixMilli() > int64(binary.BigEndian.Uint64(plain[len(ticket{}):])) {
-		return nil, errExpiredState
-	}
+func (l *pendingCalls) claim(ticket string, bound [sha256.Size]byte, now time.Time) (*pendingCall, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p, ok := l.waiting[ticket(plain[:len(ticket{})])]
-	if !ok {
-		return nil, errExpiredState
+	p, ok := l.waiting[ticket]
+	if !ok || now.After(p.deadline) || p.bound != bound {
+		return nil, errBadState
 	}
-	delete(l.waiting, p.ticket)
+	delete(l.waiting, ticket)
 	return p, nil
 }
 
@@ -224,7 +198,7 @@ func (l *pendingCalls) remove(p *pendingCall) bool {
 
 // binding is what a ticket is valid for: this principal making this request at this
 // endpoint. The order of keys and the spacing of the arguments do not matter.
-func (e *endpoint) binding(who, method string, params json.RawMessage) []byte {
+func (e *endpoint) binding(who, method string, params json.RawMessage) [sha256.Size]byte {
 	sum := sha256.New()
 	for _, part := range []string{e.name, who, method} {
 		sum.Write([]byte(part))
@@ -235,7 +209,7 @@ func (e *endpoint) binding(who, method string, params json.RawMessage) []byte {
 		sum.Write(canonical(value))
 		sum.Write([]byte{0})
 	}
-	return sum.Sum(nil)
+	return [sha256.Size]byte(sum.Sum(nil))
 }
 
 // canonical writes JSON with sorted keys and no space, numbers as they were
@@ -362,12 +336,12 @@ func wait(ctx context.Context, d time.Duration) {
 func (req *request) waitForInput(ctx context.Context, open json.RawMessage) (responses json.RawMessage, err error) {
 	deadline, _ := ctx.Deadline()
 	pending := req.ep.hub.pending
-	p, state, err := pending.add(req, req.ep.binding(req.who, req.method, req.params), deadline)
+	p, err := pending.add(req, deadline)
 	if err != nil {
 		return nil, err
 	}
 	result := append([]byte(`{"resultType":"`+wire.ResultInputRequired+`","inputRequests":`), open...)
-	result = rawjson.AppendText(append(result, `,"requestState":`...), req.ep.hub.tag(state))
+	result = rawjson.AppendText(append(result, `,"requestState":`...), req.ep.hub.tag(p.ticket))
 	req.finish(req.ep.setServerInfo(append(result, '}')), nil, false)
 	select {
 	case responses = <-p.back:

@@ -15,7 +15,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -70,9 +69,7 @@ func New(opts Options) *Hub {
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
-	key := make([]byte, 32)
-	rand.Read(key) // never fails
-	h.pending = newPendingCalls(key, opts.Limits.Pending)
+	h.pending = newPendingCalls(opts.Limits.Pending)
 	h.local = newEndpoint(h, "", newLocalBackend(h))
 	if opts.Changes != nil {
 		h.local.stop = opts.Changes(h.local.changed)

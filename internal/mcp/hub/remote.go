@@ -92,7 +92,7 @@ func (e *endpoint) resumeAtNode(w http.ResponseWriter, r *http.Request, node str
 	switch {
 	case r.Context().Err() != nil: // the client has disconnected
 	case fault.CodeOf(err) == fault.NotFound:
-		refuse(w, http.StatusOK, m.ID, errExpiredState)
+		refuse(w, http.StatusOK, m.ID, errBadState)
 	case err != nil:
 		e.hub.log.WarnContext(r.Context(), "cannot pass input to the node where its request waits", "node", node, "error", err)
 		refuse(w, http.StatusServiceUnavailable, m.ID, wire.Errorf(wire.CodeInternal, "the node where this call waits cannot be reached: try again"))
