@@ -79,3 +79,46 @@ func TestServersOfPeopleHaveTheirIDs(t *testing.T) {
 		t.Errorf("with another address: %s", answer)
 	}
 }
+
+// TestServersOfOrganisationsAreUpstreams checks that a server of the organisation of people
+// without one works in chats, in scripts of clients and in lists, that it does not replace an
+// upstream, and that a message with a key of an organisation is of that one.
+func TestServersOfOrganisationsAreUpstreams(t *testing.T) {
+	t.Parallel()
+	model := llmtest.Start(t, func(r llmtest.Request) llmtest.Step {
+		if r.Last() != "look it up" {
+			return llmtest.Step{Echo: true}
+		}
+		return llmtest.Step{Use: []llmtest.Use{{Name: "lua_eval", Input: `{"code":"return mcp.wiki.find_page{}"}`}}}
+	})
+	file := configtest.WriteFile(t, "[chat]\nbase_url = \""+model.URL+"\"\n")
+	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": llmtest.Key}})
+	at := url + "/api/v1/admin/orgs/default/mcp-servers"
+	body := fmt.Sprintf(`{"url":%q,"authToken":"one"}`, serveTools(t, "wiki", wiki{"all"})+"/mcp")
+	if answer, text := httpjsontest.Read(t, "PUT", at+"/wiki", body); answer.StatusCode != 200 {
+		t.Fatalf("%d %s", answer.StatusCode, text)
+	}
+	if _, text := httpjsontest.Read(t, "POST", url+"/api/v1/chat", `{"client_id":"t","user_id":"ann","message":"look it up"}`); !strings.Contains(text, "a page of all") {
+		t.Errorf("in a chat: %s", text)
+	}
+	result, err := srv.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: "lua_eval"}, Args: []byte(`{"code":"return mcp.wiki.find_page{}"}`)})
+	if err != nil || !strings.Contains(string(result.Raw), "a page of all") {
+		t.Errorf("in a script: %s, %v", result.Raw, err)
+	}
+	if _, text := httpjsontest.Read(t, "GET", url+"/api/v1/upstreams", ""); !strings.Contains(text, `"wiki"`) {
+		t.Errorf("the list of upstreams: %s", text)
+	}
+	if _, text := httpjsontest.Read(t, "GET", at+"?discover=true", ""); !strings.Contains(text, `"tools_count":1`) || strings.Contains(text, `"one"`) {
+		t.Errorf("the list of servers: %s", text)
+	}
+	person := url + "/api/v1/admin/orgs/default/users/ann/mcp-servers/wiki"
+	if answer, text := httpjsontest.Read(t, "PUT", person, `{"url":"https://wiki.example/mcp"}`); answer.StatusCode != 409 {
+		t.Errorf("a server in place of an upstream: %d %s", answer.StatusCode, text)
+	}
+	if _, text := httpjsontest.Read(t, "PATCH", at+"/wiki", `{"url":"https://wiki.example/mcp"}`); !strings.Contains(text, "send authToken again") {
+		t.Errorf("another url: %s", text)
+	}
+	if answer, text := httpjsontest.Read(t, "DELETE", at+"/wiki", ""); answer.StatusCode != 200 || srv.upstreams.Has("wiki") {
+		t.Errorf("removed: %d %s", answer.StatusCode, text)
+	}
+}

@@ -45,7 +45,7 @@ func TestAttackDNSRebinding(t *testing.T) {
 			return h.call("lua_eval", map[string]any{"code": fmt.Sprintf(`return tools.mcp_add("n", %q)`, "https://"+at+"/mcp")}, owner)
 		}, "private network"},
 		"servers of a chat": {"", func(h *program, at string) string {
-			h.ask(http.MethodPost, "/api/v1/admin/orgs/o/mcp-servers", `{"id":"x","name":"x","url":"http://`+at+`/mcp","enabled":true}`, owner)
+			h.ask(http.MethodPost, "/api/v1/admin/orgs/o/mcp-servers", `{"id":"x","name":"x","url":"https://`+at+`/mcp","enabled":true}`, owner)
 			_, output := h.ask(http.MethodGet, "/api/v1/admin/orgs/o/mcp-servers?discover=true", "", owner)
 			return output
 		}, "private network"},

@@ -20,6 +20,8 @@ type Servers struct {
 	Org     string       `json:"org"`
 	UserID  string       `json:"user_id,omitempty"`
 	Servers []ServerView `json:"servers"`
+	// Warnings are what a change did that was not asked for.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // ServerView is a server as the API returns it, without its token.
@@ -68,7 +70,7 @@ func (d *Handler) servers(w http.ResponseWriter, r *http.Request) error {
 	return d.showServers(w, r, p, list)
 }
 
-func (d *Handler) showServers(w http.ResponseWriter, r *http.Request, p conversation.Person, list []conversation.Server) error {
+func (d *Handler) showServers(w http.ResponseWriter, r *http.Request, p conversation.Person, list []conversation.Server, warnings ...string) error {
 	views := make([]ServerView, len(list))
 	for i, s := range list {
 		views[i] = ServerView{Server: s.Hidden()}
@@ -76,7 +78,7 @@ func (d *Handler) showServers(w http.ResponseWriter, r *http.Request, p conversa
 	if r.Method == http.MethodGet && r.URL.Query().Get("discover") == "true" {
 		d.discover(r.Context(), p, list, views)
 	}
-	httpjson.JSON(w, http.StatusOK, Servers{Org: p.Org, UserID: p.User, Servers: views})
+	httpjson.JSON(w, http.StatusOK, Servers{Org: p.Org, UserID: p.User, Servers: views, Warnings: warnings})
 	return nil
 }
 
@@ -132,9 +134,13 @@ func (d *Handler) patchServer(w http.ResponseWriter, r *http.Request) error {
 	if err := httpjson.Decode(body, &s); err != nil {
 		return err
 	}
-	list, err := d.service.PatchServer(r.Context(), p, cmp.Or(r.PathValue("server"), s.ID), body)
+	id := cmp.Or(r.PathValue("server"), s.ID)
+	list, dropped, err := d.service.PatchServer(r.Context(), p, id, body)
 	if err != nil {
 		return err
+	}
+	if dropped {
+		return d.showServers(w, r, p, list, "the token of "+id+" belonged to the old url and was removed; send authToken again")
 	}
 	return d.showServers(w, r, p, list)
 }

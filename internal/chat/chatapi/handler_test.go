@@ -406,6 +406,12 @@ func TestKeys(t *testing.T) {
 			}
 		})
 	}
+	if status, body, _ := p.ask(t, "POST", "/api/v1/chat", say("mine"), "Authorization", "Bearer acme-key"); status != 200 {
+		t.Errorf("without an organisation: %d %s", status, body)
+	}
+	if _, body, _ := p.ask(t, "GET", "/api/v1/orgs/acme/users/ann@example.com/history", "", "Authorization", "Bearer acme-key"); !strings.Contains(body, "mine") {
+		t.Errorf("the history in acme: %s", body)
+	}
 }
 
 // TestNoRouteIsOpen checks that every route requires a key.

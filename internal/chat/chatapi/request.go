@@ -82,7 +82,7 @@ const (
 type Request struct {
 	ClientID    string `json:"client_id" doc:"the program that sends it"`
 	UserID      string `json:"user_id" doc:"the person who sends it"`
-	Org         string `json:"org,omitempty" doc:"the person's organisation"`
+	Org         string `json:"org,omitempty" doc:"the person's organisation; that of the key if it is missing"`
 	OrgID       string `json:"org_id,omitempty" doc:"alias of org"`
 	Message     string `json:"message" doc:"the text of the message"`
 	MessageType string `json:"message_type,omitempty" doc:"text (the default) or audio"`
@@ -228,19 +228,20 @@ func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool)
 	return q, m, nil
 }
 
-func (q Request) person() conversation.Person {
-	return conversation.Person{Org: cmp.Or(q.Org, q.OrgID, conversation.DefaultOrg), User: q.UserID}
+// person returns whose message it is: without an organisation, that of the caller.
+func (q Request) person(who principal.Principal) conversation.Person {
+	return conversation.Person{Org: cmp.Or(q.Org, q.OrgID, who.Org, conversation.DefaultOrg), User: q.UserID}
 }
 
 func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversation.Message, err error) {
 	if err := q.check(callback); err != nil {
 		return m, err
 	}
-	person := q.person()
+	who := principal.Of(r.Context())
+	person := q.person(who)
 	if err := person.Check(); err != nil {
 		return m, err
 	}
-	who := principal.Of(r.Context())
 	if err := maySend(who, person); err != nil {
 		return m, err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,11 +20,13 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 )
 
-// Server is an MCP server that an organisation or a person has configured. Without a URL
-// it refers to one of this server's own upstreams, by its namespace, to disable, order
-// or restrict it.
+// Server is an MCP server that an organisation or a person has configured. One of an
+// organisation with a URL is an upstream of its people, in chats and elsewhere; one of a person
+// exists in the chats of that person. Without a URL it refers to an upstream by its name, to
+// disable, order or restrict it in chats.
 type Server struct {
 	ID           string   `json:"id"`
 	Name         string   `json:"name"`
@@ -32,6 +35,9 @@ type Server struct {
 	Enabled      bool     `json:"enabled"`
 	Priority     int      `json:"priority"`
 	AllowedTools []string `json:"allowedTools,omitempty"`
+
+	// Space is the upstream that was added for it, if it is an organisation's.
+	Space string `json:"-"`
 }
 
 // HiddenToken replaces a token wherever a server is shown. A client that sends it back
@@ -48,10 +54,19 @@ func (s Server) Hidden() Server {
 
 // Servers connects to the servers that people have configured.
 type Servers interface {
-	// Own lists this server's own upstreams, by namespace.
+	// Own lists the upstreams, by namespace.
 	Own() []Server
-	// Connect connects a server of a person or an organisation and returns its namespace,
-	// which stays the same when URL or token change. It does not wait for the connection.
+	// Put adds a server to the upstreams of an organisation, for the principal of ctx, and
+	// returns its namespace; if it has a Space, it changes that upstream.
+	Put(ctx context.Context, org string, s Server) (space string, err error)
+	// Address returns the URL and the token of an upstream that Put added; "" if it was removed.
+	Address(space string) (url, token string)
+	// Remove removes an upstream that Put added.
+	Remove(ctx context.Context, org, space string) error
+	// CheckURL refuses addresses that the principal of ctx may not add.
+	CheckURL(ctx context.Context, target *url.URL) error
+	// Connect connects a server of a person and returns its namespace, which stays the same
+	// when URL or token change. It does not wait for the connection.
 	Connect(ctx context.Context, owner Person, s Server) (space string, err error)
 	// Unknown returns which of these namespaces were not tried yet, so that their tools are
 	// unknown.
@@ -59,8 +74,8 @@ type Servers interface {
 	// Await waits until each of these namespaces is connected or an attempt has failed, or
 	// ctx ends.
 	Await(ctx context.Context, spaces []string)
-	// Discover connects and returns the number of tools.
-	Discover(ctx context.Context, owner Person, s Server) (tools int, err error)
+	// Discover returns the number of tools of a namespace, once it was tried.
+	Discover(ctx context.Context, space string) (tools int, err error)
 }
 
 const (
@@ -117,6 +132,9 @@ func (r *Service) Servers(ctx context.Context, p Person) ([]Server, error) {
 	list := make([]Server, len(kept))
 	for i, k := range kept {
 		list[i] = r.unsealed(ctx, p, k)
+		if k.Namespace != "" && r.options.Servers != nil {
+			list[i].URL, list[i].AuthToken = r.options.Servers.Address(k.Namespace)
+		}
 	}
 	slices.SortStableFunc(list, byPriority)
 	return list, nil
@@ -135,22 +153,28 @@ func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) (
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
 	list = slices.Clone(list)
 	for i := range list {
-		s := &list[i]
-		if err := s.Check(); err != nil {
-			return nil, err
+		s, old := &list[i], named(before, list[i].ID)
+		if s.AuthToken == HiddenToken {
+			s.AuthToken = ""
+			if old.URL == s.URL {
+				s.AuthToken = old.AuthToken
+			}
 		}
-		if seen[s.ID] {
+		if s.Space = old.Space; slices.ContainsFunc(list[:i], func(other Server) bool { return other.ID == s.ID }) {
 			return nil, fault.New(fault.InvalidParams, "server %s is listed twice", s.ID)
 		}
-		seen[s.ID] = true
-		if s.AuthToken == HiddenToken {
-			s.AuthToken = tokenOf(before, *s)
+		if err := r.checkServer(ctx, p, *s, old); err != nil {
+			return nil, err
 		}
 	}
 	slices.SortStableFunc(list, byPriority)
+	if p.User == "" && r.options.Servers != nil {
+		if err := r.changeUpstreams(ctx, p.Org, before, list); err != nil {
+			return nil, err
+		}
+	}
 	kept := make([]storedServer, len(list))
 	for i, s := range list {
 		if kept[i], err = r.sealed(p, s); err != nil {
@@ -160,41 +184,83 @@ func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) (
 	return list, r.saveDocument(ctx, p, serversKind, "", kept)
 }
 
-// tokenOf returns the stored token of a server if its URL has not changed.
-func tokenOf(before []Server, s Server) string {
-	for _, old := range before {
-		if old.ID == s.ID && old.URL == s.URL {
-			return old.AuthToken
+// named returns the server of a list with an id, or an empty one.
+func named(list []Server, id string) Server {
+	if i := slices.IndexFunc(list, func(s Server) bool { return s.ID == id }); i >= 0 {
+		return list[i]
+	}
+	return Server{}
+}
+
+// checkServer checks a server that replaces old.
+func (r *Service) checkServer(ctx context.Context, p Person, s, old Server) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if s.URL == "" || s.URL == old.URL || r.options.Servers == nil {
+		return nil
+	}
+	taken := func(own ownedServer) bool { return own.ID == s.ID }
+	if old.URL == "" && slices.ContainsFunc(r.ownServers(ctx, p), taken) {
+		return fault.New(fault.Conflict, "there is an upstream %s already", s.ID).
+			WithHint("choose another id, or leave out the url to change how chats use that upstream")
+	}
+	target, err := url.Parse(s.URL)
+	if err != nil {
+		return err
+	}
+	return r.options.Servers.CheckURL(ctx, target)
+}
+
+// changeUpstreams makes the servers of an organisation with a URL its upstreams, and removes
+// those that are not in the list any more.
+func (r *Service) changeUpstreams(ctx context.Context, org string, before, list []Server) error {
+	for i := range list {
+		s, old := &list[i], named(before, list[i].ID)
+		if s.URL == "" || old.Space != "" && s.URL == old.URL && s.AuthToken == old.AuthToken {
+			continue
+		}
+		if old.URL == "" {
+			s.Space = "" // it was removed meanwhile
+		}
+		var err error
+		if s.Space, err = r.options.Servers.Put(ctx, org, *s); err != nil {
+			return err
 		}
 	}
-	return ""
+	for _, old := range before {
+		if old.Space != "" && named(list, old.ID).ID == "" {
+			if err := r.options.Servers.Remove(ctx, org, old.Space); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // PatchServer adds a server, or changes the given fields of an existing one. A new URL
-// needs its token again: the stored one belongs to the old URL.
-func (r *Service) PatchServer(ctx context.Context, p Person, id string, changes json.RawMessage) ([]Server, error) {
-	list, err := r.Servers(ctx, p)
-	if err != nil {
-		return nil, err
+// needs its token again: the stored one belongs to the old URL. dropped says that there was one.
+func (r *Service) PatchServer(ctx context.Context, p Person, id string, changes json.RawMessage) (list []Server, dropped bool, err error) {
+	if list, err = r.Servers(ctx, p); err != nil {
+		return nil, false, err
 	}
 	type plain Server
 	s := plain{ID: id, Enabled: true}
-	for _, old := range list {
-		if old.ID == id {
-			s = plain(old)
-		}
+	if old := named(list, id); old.ID != "" {
+		s = plain(old)
 	}
 	before := s
 	if err := json.Unmarshal(changes, &s); err != nil {
-		return nil, fault.Wrap(fault.InvalidParams, err, "read server %s", id)
+		return nil, false, fault.Wrap(fault.InvalidParams, err, "read server %s", id)
 	}
 	if s.ID != id {
-		return nil, fault.New(fault.InvalidParams, "the id of server %s cannot be changed", id).WithHint("add one with the new id, and remove the old one")
+		return nil, false, fault.New(fault.InvalidParams, "the id of server %s cannot be changed", id).WithHint("add one with the new id, and remove the old one")
 	}
-	if s.URL != before.URL && s.AuthToken == before.AuthToken {
-		s.AuthToken = ""
+	if s.URL != before.URL && (s.AuthToken == before.AuthToken || s.AuthToken == HiddenToken) {
+		dropped, s.AuthToken = before.AuthToken != "", ""
 	}
-	return r.PutServer(ctx, p, Server(s))
+	list, err = r.PutServer(ctx, p, Server(s))
+	return list, dropped, err
 }
 
 // PutServer adds or replaces a server.
@@ -202,9 +268,6 @@ func (r *Service) PutServer(ctx context.Context, p Person, s Server) ([]Server, 
 	list, err := r.Servers(ctx, p)
 	if err != nil {
 		return nil, err
-	}
-	if s.AuthToken == HiddenToken {
-		s.AuthToken = tokenOf(list, s)
 	}
 	list = slices.DeleteFunc(list, func(old Server) bool { return old.ID == s.ID })
 	return r.ReplaceServers(ctx, p, append(list, s))
@@ -225,11 +288,24 @@ func (r *Service) RemoveServer(ctx context.Context, p Person, id string) error {
 }
 
 // Discover returns the number of tools of a server.
-func (r *Service) Discover(ctx context.Context, owner Person, s Server) (tools int, err error) {
+func (r *Service) Discover(ctx context.Context, p Person, s Server) (tools int, err error) {
 	if r.options.Servers == nil {
 		return 0, fault.New(fault.Unavailable, "servers cannot be added here")
 	}
-	return r.options.Servers.Discover(ctx, owner, s)
+	space := s.ID
+	if s.URL != "" && s.Space == "" {
+		space, err = r.options.Servers.Connect(ctx, p, s)
+	} else {
+		for _, own := range r.ownServers(ctx, p) {
+			if own.ID == s.ID {
+				space = own.space
+			}
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return r.options.Servers.Discover(ctx, space)
 }
 
 // offered returns the servers that a person's agent may use: this server's own, as
@@ -315,7 +391,7 @@ func (r *Service) connect(ctx context.Context, p Person, s ownedServer) (agent.S
 		return agent.Server{}, false
 	}
 	space := cmp.Or(s.space, s.ID)
-	if s.URL != "" {
+	if s.URL != "" && s.Space == "" {
 		var err error
 		if space, err = r.options.Servers.Connect(ctx, s.owner, s.Server); err != nil {
 			r.options.Log.WarnContext(ctx, "mcp_discovery_error", "event", "mcp_discovery_error", "user_id", p.User, "server_url", s.URL, "error", err)
@@ -325,19 +401,23 @@ func (r *Service) connect(ctx context.Context, p Person, s ownedServer) (agent.S
 	return agent.Server{Space: space, ID: s.ID, Name: cmp.Or(s.Name, s.ID), Tools: s.AllowedTools}, true
 }
 
-// storedServer is a server as it is stored. Its token is encrypted, and bound to its owner
-// and URL.
+// storedServer is a server as it is stored. A token is encrypted, and bound to its owner and
+// URL; those of upstreams are stored with them.
 type storedServer struct {
 	bareServer
-	Sealed []byte `json:"sealedToken,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Sealed    []byte `json:"sealedToken,omitempty"`
 }
 
 // bareServer is a Server without its UnmarshalJSON.
 type bareServer Server
 
 func (r *Service) sealed(p Person, s Server) (storedServer, error) {
-	k := storedServer{bareServer: bareServer(s)}
-	if s.AuthToken == "" {
+	k := storedServer{bareServer: bareServer(s), Namespace: s.Space}
+	if s.Space != "" {
+		k.URL, k.AuthToken = "", ""
+	}
+	if k.AuthToken == "" {
 		return k, nil
 	}
 	if r.options.Secrets.Key == nil {
@@ -350,10 +430,10 @@ func (r *Service) sealed(p Person, s Server) (storedServer, error) {
 }
 
 // unsealed returns the server with its token, or without it if it cannot be decrypted,
-// so that the server can still be removed or changed. A token that an earlier version
-// stored in plain text is used as it is.
+// so that the server can still be removed or changed.
 func (r *Service) unsealed(ctx context.Context, p Person, k storedServer) Server {
 	s := Server(k.bareServer)
+	s.Space, s.AuthToken = k.Namespace, ""
 	if len(k.Sealed) == 0 || r.options.Secrets.Key == nil {
 		return s
 	}
@@ -367,18 +447,87 @@ func aboutToken(p Person, s Server) []string {
 	return []string{"server of a chat", p.Org, p.User, s.ID, s.URL}
 }
 
-// PrivateServers connects the servers that people and organisations have configured. Each
-// has a private namespace, which only the chats of its owner use.
-type PrivateServers struct {
-	set *upstreamset.Set
+// Upstreams connects the servers that organisations and people have configured. Those of
+// organisations are upstreams like others; each of a person has a private namespace, which only
+// that person's chats use.
+type Upstreams struct {
+	orgs  *upstreamset.Orgs
+	allow func(ctx context.Context, target *url.URL) error
 
 	mu   sync.Mutex
-	used map[string]time.Time // by namespace
+	used map[string]time.Time // of private namespaces
 }
 
-// NewPrivateServers returns the private servers of a set.
-func NewPrivateServers(set *upstreamset.Set) *PrivateServers {
-	return &PrivateServers{set: set, used: map[string]time.Time{}}
+// NewUpstreams connects servers with a set of upstreams. allow decides which addresses the
+// operators of the server may add.
+func NewUpstreams(orgs *upstreamset.Orgs, allow func(ctx context.Context, target *url.URL) error) *Upstreams {
+	return &Upstreams{orgs: orgs, allow: allow, used: map[string]time.Time{}}
+}
+
+// CheckURL refuses addresses that the principal of ctx may not add: administrators add those of
+// organisations and those that operators add elsewhere.
+func (p *Upstreams) CheckURL(ctx context.Context, target *url.URL) error {
+	err := p.orgs.CheckURL(ctx, target)
+	if err != nil && principal.Of(ctx).Admin() {
+		return p.allow(ctx, target)
+	}
+	return err
+}
+
+const authorization = "Authorization"
+
+// Put adds or changes an upstream. What an administrator adds for people without an
+// organisation is everybody's.
+func (p *Upstreams) Put(ctx context.Context, org string, s Server) (string, error) {
+	change := func(now upstreamstore.Server) (upstreamstore.Server, error) {
+		now.URL, now.Headers = s.URL, maps.Clone(now.Headers)
+		if delete(now.Headers, authorization); s.AuthToken != "" {
+			if now.Headers == nil {
+				now.Headers = map[string]string{}
+			}
+			now.Headers[authorization] = "Bearer " + s.AuthToken
+		}
+		return now, nil
+	}
+	fresh, _ := change(upstreamstore.Server{})
+	if !principal.Of(ctx).Admin() {
+		if s.Space == "" {
+			return principal.InOrg(s.ID, org), p.orgs.Add(ctx, org, s.ID, fresh)
+		}
+		name, _ := principal.SplitNamespace(s.Space)
+		return s.Space, p.orgs.Edit(ctx, org, name, change)
+	}
+	if s.Space != "" {
+		return s.Space, p.orgs.Set.EditServer(ctx, s.Space, change)
+	}
+	space := s.ID
+	if org != DefaultOrg {
+		if err := principal.CheckOrg(org); err != nil {
+			return "", err
+		}
+		space = principal.InOrg(s.ID, org)
+	}
+	return space, p.orgs.Set.AddServer(ctx, space, fresh)
+}
+
+// Address returns the URL and the token of an upstream that was added.
+func (p *Upstreams) Address(space string) (address, token string) {
+	server, err := p.orgs.Set.Editable(space)
+	if err != nil {
+		return "", ""
+	}
+	return server.URL, strings.TrimPrefix(server.Headers[authorization], "Bearer ")
+}
+
+// Remove removes an upstream that was added.
+func (p *Upstreams) Remove(ctx context.Context, org, space string) error {
+	if name, _ := principal.SplitNamespace(space); !principal.Of(ctx).Admin() {
+		if _, err := p.orgs.Find(org, name); err != nil { //nolint:contextcheck // it only looks at memory
+			return err
+		}
+	}
+	_, err := p.orgs.Set.Remove(ctx, space)
+	return err
 }
 
 const (
@@ -387,9 +536,9 @@ const (
 	discoverWait = 10 * time.Second
 )
 
-// Own lists the server's own upstreams.
-func (p *PrivateServers) Own() (list []Server) {
-	for _, s := range p.set.List() {
+// Own lists the upstreams.
+func (p *Upstreams) Own() (list []Server) {
+	for _, s := range p.orgs.Set.List() {
 		if !upstreamset.IsPrivate(s.Namespace) && s.State != upstreamset.StateRemoved {
 			list = append(list, Server{ID: s.Namespace, Name: s.Namespace, Enabled: true, Priority: 50})
 		}
@@ -398,11 +547,11 @@ func (p *PrivateServers) Own() (list []Server) {
 }
 
 // Connect connects a server.
-func (p *PrivateServers) Connect(ctx context.Context, owner Person, s Server) (string, error) {
+func (p *Upstreams) Connect(ctx context.Context, owner Person, s Server) (string, error) {
 	space := upstreamset.PrivateName(spaceOf(owner, s.ID))
 	spec := upstream.Spec{Name: space, URL: s.URL}
 	if s.AuthToken != "" {
-		spec.Headers = map[string]string{"Authorization": "Bearer " + s.AuthToken}
+		spec.Headers = map[string]string{authorization: "Bearer " + s.AuthToken}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -410,7 +559,7 @@ func (p *PrivateServers) Connect(ctx context.Context, owner Person, s Server) (s
 	if _, there := p.used[space]; !there && len(p.used) >= maxPrivate {
 		return "", fault.New(fault.Limit, "%d private servers are connected already", len(p.used)).WithHint("try again later")
 	}
-	if err := p.set.AddPrivate(spec); err != nil {
+	if err := p.orgs.Set.AddPrivate(spec); err != nil {
 		return "", err
 	}
 	p.used[space] = time.Now()
@@ -418,9 +567,9 @@ func (p *PrivateServers) Connect(ctx context.Context, owner Person, s Server) (s
 }
 
 // Unknown returns the namespaces that were not tried yet.
-func (p *PrivateServers) Unknown(spaces []string) (unknown []string) {
+func (p *Upstreams) Unknown(spaces []string) (unknown []string) {
 	for _, space := range spaces {
-		if s, ok := p.set.Manager.Status(space); ok && !s.Attempted() {
+		if s, ok := p.orgs.Set.Manager.Status(space); ok && !s.Attempted() {
 			unknown = append(unknown, space)
 		}
 	}
@@ -428,18 +577,18 @@ func (p *PrivateServers) Unknown(spaces []string) (unknown []string) {
 }
 
 // Await waits for an attempt of each, and then lists their tools.
-func (p *PrivateServers) Await(ctx context.Context, spaces []string) {
+func (p *Upstreams) Await(ctx context.Context, spaces []string) {
 	for _, space := range spaces {
-		p.set.AwaitAttempt(ctx, space)
+		p.orgs.Set.AwaitAttempt(ctx, space)
 	}
-	p.set.Catalog.Refresh(ctx)
+	p.orgs.Set.Catalog.Refresh(ctx)
 }
 
 // sweep removes servers that were not used for privateIdle. p.mu is held.
-func (p *PrivateServers) sweep(ctx context.Context) {
+func (p *Upstreams) sweep(ctx context.Context) {
 	for space, at := range p.used {
 		if time.Since(at) > privateIdle {
-			_, _ = p.set.Remove(ctx, space) // it never fails
+			_, _ = p.orgs.Set.Remove(ctx, space) // it never fails
 			delete(p.used, space)
 		}
 	}
@@ -453,19 +602,12 @@ func spaceOf(owner Person, id string) string {
 
 const longestID = 40 // in a namespace
 
-// Discover connects and returns the number of tools.
-func (p *PrivateServers) Discover(ctx context.Context, owner Person, s Server) (int, error) {
-	space := s.ID
-	if s.URL != "" {
-		var err error
-		if space, err = p.Connect(ctx, owner, s); err != nil {
-			return 0, err
-		}
-	}
+// Discover waits for an attempt and returns the number of tools.
+func (p *Upstreams) Discover(ctx context.Context, space string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoverWait)
 	defer cancel()
-	p.set.AwaitAttempt(ctx, space)
-	status, there := p.set.Status(space) //nolint:contextcheck // it reads what is known, waiting for nothing
+	p.orgs.Set.AwaitAttempt(ctx, space)
+	status, there := p.orgs.Set.Status(space) //nolint:contextcheck // it reads what is known, waiting for nothing
 	switch {
 	case !there:
 		return 0, fault.New(fault.NotFound, "no server %q", space)

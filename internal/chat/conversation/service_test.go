@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -373,7 +374,7 @@ func TestRequestOfATurn(t *testing.T) {
 	if last.First || last.Message != "what now?" || last.Language != "de" || resolved["identity"] != "mode" || resolved["closing"] != "own" {
 		t.Errorf("then: %+v", last)
 	}
-	if got := fmt.Sprint(last.Servers); got != "[{private-web web web [get]} {fs fs fs []} {wiki@acme wiki wiki []}]" {
+	if got := fmt.Sprint(last.Servers); got != "[{web@acme web web [get]} {fs fs fs []} {wiki@acme wiki wiki []}]" {
 		t.Errorf("servers %s", got)
 	}
 	answered(t, say(t, service, ann, "#default #nosuch thing"))
@@ -396,10 +397,42 @@ func TestRequestOfATurn(t *testing.T) {
 	}
 }
 
-// ownServers are the server's own upstreams.
-type ownServers struct{ own []conversation.Server }
+// ownServers are upstreams in memory.
+type ownServers struct {
+	own   []conversation.Server
+	added map[string]conversation.Server // by namespace
+}
 
 func (s *ownServers) Own() []conversation.Server { return s.own }
+
+func (s *ownServers) Put(_ context.Context, org string, server conversation.Server) (string, error) {
+	space := server.ID + "@" + org
+	if server.Space == "" {
+		s.own = append(s.own, conversation.Server{ID: space, Name: space, Enabled: true})
+	}
+	if s.added == nil {
+		s.added = map[string]conversation.Server{}
+	}
+	s.added[space] = server
+	return space, nil
+}
+
+func (s *ownServers) Address(space string) (string, string) {
+	return s.added[space].URL, s.added[space].AuthToken
+}
+
+func (s *ownServers) Remove(_ context.Context, _, space string) error {
+	s.own = slices.DeleteFunc(s.own, func(own conversation.Server) bool { return own.ID == space })
+	delete(s.added, space)
+	return nil
+}
+
+func (s *ownServers) CheckURL(_ context.Context, target *url.URL) error {
+	if target.Hostname() == "10.0.0.1" {
+		return fault.New(fault.Denied, "not there")
+	}
+	return nil
+}
 
 func (s *ownServers) Connect(_ context.Context, _ conversation.Person, server conversation.Server) (string, error) {
 	if server.ID == "dead" {
@@ -412,8 +445,46 @@ func (s *ownServers) Unknown([]string) []string { return nil }
 
 func (s *ownServers) Await(context.Context, []string) {}
 
-func (s *ownServers) Discover(context.Context, conversation.Person, conversation.Server) (int, error) {
-	return 3, nil
+func (s *ownServers) Discover(context.Context, string) (int, error) { return 3, nil }
+
+// TestServersOfAnOrganisationAreUpstreams checks what becomes of upstreams when the servers of
+// an organisation change, and that a server does not replace an upstream.
+func TestServersOfAnOrganisationAreUpstreams(t *testing.T) {
+	t.Parallel()
+	servers := &ownServers{own: []conversation.Server{{ID: "fs", Enabled: true}}}
+	service, _ := open(t, store(t), echo, conversation.Options{Servers: servers})
+	ctx, acme := t.Context(), conversation.Person{Org: "acme"}
+	wiki := conversation.Server{ID: "wiki", URL: "https://wiki.example", AuthToken: "one", Enabled: true}
+	put := func(p conversation.Person, s conversation.Server) error {
+		_, err := service.PutServer(ctx, p, s)
+		return err
+	}
+	if err := put(acme, wiki); err != nil || servers.added["wiki@acme"].AuthToken != "one" {
+		t.Fatalf("%+v, %v", servers.added, err)
+	}
+	for name, problem := range map[string]struct {
+		err  error
+		code fault.Code
+	}{
+		"an upstream":                    {put(acme, conversation.Server{ID: "fs", URL: "https://fs.example"}), fault.Conflict},
+		"an upstream, for a person":      {put(ann, conversation.Server{ID: "fs", URL: "https://fs.example"}), fault.Conflict},
+		"one of the organisation":        {put(ann, wiki), fault.Conflict},
+		"an address that is not allowed": {put(ann, conversation.Server{ID: "other", URL: "http://10.0.0.1/mcp"}), fault.Denied},
+	} {
+		if fault.CodeOf(problem.err) != problem.code {
+			t.Errorf("%s: %v", name, problem.err)
+		}
+	}
+	if _, dropped, err := service.PatchServer(ctx, acme, "wiki", []byte(`{"priority":3}`)); dropped || err != nil || servers.added["wiki@acme"].AuthToken != "one" {
+		t.Errorf("another priority: %v, %v, %+v", dropped, err, servers.added)
+	}
+	if _, dropped, err := service.PatchServer(ctx, acme, "wiki", []byte(`{"url":"https://new.example"}`)); !dropped || err != nil ||
+		servers.added["wiki@acme"].URL != "https://new.example" || servers.added["wiki@acme"].AuthToken != "" {
+		t.Errorf("another url: %v, %v, %+v", dropped, err, servers.added)
+	}
+	if _, err := service.ReplaceServers(ctx, acme, []conversation.Server{{ID: "fs"}}); err != nil || len(servers.added) != 0 || len(servers.own) != 1 {
+		t.Errorf("replaced: %+v, %v", servers, err)
+	}
 }
 
 func TestRefusals(t *testing.T) {
