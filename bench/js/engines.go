@@ -21,7 +21,7 @@ func newOurs() (ours, error) {
 }
 
 func (o ours) run(ctx context.Context, source string) (string, error) {
-	outcome, err := o.engine.Run(ctx, program(source), js.HostFuncs{OnSync: answer, OnCall: answer})
+	outcome, err := o.engine.Run(ctx, program(source), functions(answer))
 	return string(outcome.Result), err
 }
 
@@ -33,6 +33,25 @@ func program(source string) js.Program {
 		Limits: js.Limits{Time: time.Hour, Output: 4 << 20, Calls: 1 << 20},
 	}
 }
+
+// functions are a host whose functions are all one.
+type functions func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
+
+func (f functions) Start(name string, args json.RawMessage) func(context.Context) (json.RawMessage, error) {
+	return func(ctx context.Context) (json.RawMessage, error) { return f(ctx, name, args) }
+}
+
+func (f functions) CallSync(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
+	return f(ctx, name, args)
+}
+
+func (functions) Next(ctx context.Context, first func(context.Context) (int, error)) (int, error) {
+	return first(ctx)
+}
+
+func (functions) Now(context.Context) time.Time { return time.Now() }
+
+func (functions) Seed(context.Context) uint64 { return 1 }
 
 // answer implements all three functions of the host. Arguments come as an array.
 func answer(_ context.Context, name string, args json.RawMessage) (json.RawMessage, error) {

@@ -235,11 +235,11 @@ func holdInstances(ctx context.Context, own ours, n int) (any, error) {
 func occupy(ctx context.Context, own ours, n int) error {
 	var all, done sync.WaitGroup
 	all.Add(n)
-	host := js.HostFuncs{OnCall: func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	host := functions(func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 		all.Done()
 		all.Wait()
 		return nil, nil
-	}}
+	})
 	failures := make([]error, n)
 	for i := range n {
 		done.Go(func() { _, failures[i] = own.engine.Run(ctx, program(small+"; await later()"), host) })
@@ -252,7 +252,7 @@ func holdSessions(ctx context.Context, own ours, n int) (any, error) {
 	sessions := make([]*js.Session, n)
 	for i := range sessions {
 		sessions[i] = own.engine.NewSession()
-		if _, err := sessions[i].Eval(ctx, program(small), js.HostFuncs{}); err != nil {
+		if _, err := sessions[i].Eval(ctx, program(small), functions(answer)); err != nil {
 			return nil, err
 		}
 	}
