@@ -99,15 +99,15 @@ type syntaxError string
 
 func (e syntaxError) Error() string { return string(e) }
 
-func (l *lexer) errorAt(line int, msg, near string) error {
+func (l *lexer) errorAt(line int, msg, near string) parseFailure {
 	if near != "" {
 		msg += " near " + near
 	}
-	return syntaxError(fmt.Sprintf("%s:%d: %s", l.chunk, line, msg))
+	return parseFailure{syntaxError(fmt.Sprintf("%s:%d: %s", l.chunk, line, msg))}
 }
 
 // fail reports a malformed token, quoting what was read of it.
-func (l *lexer) fail(msg string) error {
+func (l *lexer) fail(msg string) parseFailure {
 	return l.errorAt(l.line, msg, "'"+l.src[l.start:min(l.pos, len(l.src))]+"'")
 }
 
@@ -119,19 +119,17 @@ func (l *lexer) peek(ahead int) int {
 }
 
 // next returns the next token.
-func (l *lexer) next() (lexeme, error) {
-	if err := l.skipBlank(); err != nil {
-		return lexeme{}, err
-	}
+func (l *lexer) next() lexeme {
+	l.skipBlank()
 	l.start = l.pos
 	lex := lexeme{line: l.line, from: l.pos}
-	err := l.scan(&lex)
+	l.scan(&lex)
 	lex.to = l.pos
-	return lex, err
+	return lex
 }
 
 // skipBlank skips white space and comments.
-func (l *lexer) skipBlank() error {
+func (l *lexer) skipBlank() {
 	for l.pos < len(l.src) {
 		switch c := l.src[l.pos]; {
 		case c == '\n' || c == '\r':
@@ -139,14 +137,11 @@ func (l *lexer) skipBlank() error {
 		case c == ' ' || c == '\t' || c == '\f' || c == '\v':
 			l.pos++
 		case c == '-' && l.peek(1) == '-':
-			if err := l.comment(); err != nil {
-				return err
-			}
+			l.comment()
 		default:
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // newline skips one line break of any convention.
@@ -159,13 +154,13 @@ func (l *lexer) newline() {
 	l.line++
 }
 
-func (l *lexer) comment() error {
+func (l *lexer) comment() {
 	l.start = l.pos
 	l.pos += 2
 	if l.peek(0) == '[' {
 		if level := l.longBracket(); level >= 0 {
-			_, err := l.long(level, "comment")
-			return err
+			l.long(level, "comment")
+			return
 		}
 	}
 	if n := strings.IndexAny(l.src[l.pos:], "\n\r"); n >= 0 {
@@ -173,7 +168,6 @@ func (l *lexer) comment() error {
 	} else {
 		l.pos = len(l.src)
 	}
-	return nil
 }
 
 // longBracket returns the level of the opening long bracket at pos, or -1.
@@ -189,7 +183,7 @@ func (l *lexer) longBracket() int {
 }
 
 // long reads a long string or comment whose bracket opens at pos.
-func (l *lexer) long(level int, what string) (string, error) {
+func (l *lexer) long(level int, what string) string {
 	first := l.line
 	l.pos += level + 2
 	if c := l.peek(0); c == '\n' || c == '\r' {
@@ -202,7 +196,7 @@ func (l *lexer) long(level int, what string) (string, error) {
 		if n < 0 {
 			l.pos = len(l.src)
 			msg := fmt.Sprintf("unfinished long %s (starting at line %d)", what, first)
-			return "", l.errorAt(l.line, msg, "<eof>")
+			panic(l.errorAt(l.line, msg, "<eof>"))
 		}
 		l.buf = append(l.buf, l.src[l.pos:l.pos+n]...)
 		l.pos += n
@@ -212,7 +206,7 @@ func (l *lexer) long(level int, what string) (string, error) {
 			l.buf = append(l.buf, '\n')
 		case strings.HasPrefix(l.src[l.pos:], closing):
 			l.pos += len(closing)
-			return string(l.buf), nil
+			return string(l.buf)
 		default:
 			l.buf = append(l.buf, ']')
 			l.pos++
@@ -229,34 +223,34 @@ var operators = []struct {
 	{"<<", tokShl}, {">>", tokShr}, {"//", tokIDiv}, {"::", tokDoubleColon},
 }
 
-func (l *lexer) scan(lex *lexeme) error {
+func (l *lexer) scan(lex *lexeme) {
 	if l.pos >= len(l.src) {
 		lex.token = tokEOF
-		return nil
+		return
 	}
 	c := l.src[l.pos]
 	switch {
 	case isNameStart(c):
 		l.name(lex)
-		return nil
+		return
 	case isDecimalDigit(c), c == '.' && isDigitCode(l.peek(1)):
-		return l.number(lex)
+		l.number(lex)
+		return
 	case c == '"' || c == '\'':
-		return l.quoted(lex, c)
+		l.quoted(lex, c)
+		return
 	case c == '[':
 		if level := l.longBracket(); level >= 0 {
-			text, err := l.long(level, "string")
-			lex.token, lex.text = tokString, text
-			return err
+			lex.token, lex.text = tokString, l.long(level, "string")
+			return
 		}
 		if l.peek(1) == '=' {
 			for l.pos++; l.peek(0) == '='; l.pos++ {
 			}
-			return l.fail("invalid long string delimiter")
+			panic(l.fail("invalid long string delimiter"))
 		}
 	}
 	l.operator(lex, c)
-	return nil
 }
 
 // operator reads an operator or another token that is not a word.
@@ -289,7 +283,7 @@ func (l *lexer) name(lex *lexeme) {
 
 // number reads everything that looks like part of a numeral and then converts
 // it.
-func (l *lexer) number(lex *lexeme) error {
+func (l *lexer) number(lex *lexeme) {
 	exponent := byte('e')
 	if isHexPrefixed(l.src[l.pos:]) {
 		exponent = 'p'
@@ -301,10 +295,9 @@ func (l *lexer) number(lex *lexeme) error {
 	}
 	v, ok := parseNumber(l.src[l.start:l.pos])
 	if !ok {
-		return l.fail("malformed number")
+		panic(l.fail("malformed number"))
 	}
 	lex.token, lex.value = tokNumber, v
-	return nil
 }
 
 // skipNumeral skips digits, points and exponents, whose letter is given in lower
@@ -322,24 +315,22 @@ func (l *lexer) skipNumeral(exponent byte) {
 	}
 }
 
-func (l *lexer) quoted(lex *lexeme, quote byte) error {
+func (l *lexer) quoted(lex *lexeme, quote byte) {
 	l.pos++
 	l.buf = l.buf[:0]
 	for {
 		if l.pos >= len(l.src) {
-			return l.errorAt(l.line, "unfinished string", "<eof>")
+			panic(l.errorAt(l.line, "unfinished string", "<eof>"))
 		}
 		switch c := l.src[l.pos]; c {
 		case quote:
 			l.pos++
 			lex.token, lex.text = tokString, string(l.buf)
-			return nil
+			return
 		case '\n', '\r':
-			return l.fail("unfinished string")
+			panic(l.fail("unfinished string"))
 		case '\\':
-			if err := l.escape(); err != nil {
-				return err
-			}
+			l.escape()
 		default:
 			l.buf = append(l.buf, c)
 			l.pos++
@@ -352,21 +343,20 @@ var simpleEscapes = map[byte]byte{
 }
 
 // escape reads an escape sequence of a quoted string; pos is at the backslash.
-func (l *lexer) escape() error {
+func (l *lexer) escape() {
 	l.pos++
 	c := l.peek(0)
 	if r, ok := simpleEscapes[byte(c)]; ok && c >= 0 {
 		l.buf = append(l.buf, r)
 		l.pos++
-		return nil
+		return
 	}
 	switch {
 	case c == '\n' || c == '\r':
 		l.newline()
 		l.buf = append(l.buf, '\n')
-		return nil
 	case c == 'x':
-		return l.hexEscape()
+		l.hexEscape()
 	case c == 'z':
 		l.pos++
 		for c := l.peek(0); c >= 0 && isSpaceByte(byte(c)); c = l.peek(0) {
@@ -376,58 +366,56 @@ func (l *lexer) escape() error {
 				l.pos++
 			}
 		}
-		return nil
 	case c == 'u':
-		return l.unicodeEscape()
+		l.unicodeEscape()
 	case isDigitCode(c):
-		return l.decimalEscape()
+		l.decimalEscape()
 	case c < 0:
-		return nil // the caller reports the unfinished string
+		// the caller reports the unfinished string
+	default:
+		panic(l.escapeError("invalid escape sequence"))
 	}
-	return l.escapeError("invalid escape sequence")
 }
 
 // escapeError reports an escape sequence, quoting the string up to and with
 // the offending character.
-func (l *lexer) escapeError(msg string) error {
+func (l *lexer) escapeError(msg string) parseFailure {
 	if l.pos < len(l.src) {
 		l.pos++
 	}
 	return l.fail(msg)
 }
 
-func (l *lexer) hexEscape() error {
+func (l *lexer) hexEscape() {
 	l.pos++
 	n := 0
 	for range 2 {
 		c := l.peek(0)
 		if c < 0 || !isHexDigit(byte(c)) {
-			return l.escapeError("hexadecimal digit expected")
+			panic(l.escapeError("hexadecimal digit expected"))
 		}
 		n = n*16 + hexDigit(byte(c))
 		l.pos++
 	}
 	l.buf = append(l.buf, byte(n))
-	return nil
 }
 
-func (l *lexer) decimalEscape() error {
+func (l *lexer) decimalEscape() {
 	n := 0
 	for i := 0; i < 3 && isDigitCode(l.peek(0)); i++ {
 		n = n*10 + l.peek(0) - '0'
 		l.pos++
 	}
 	if n > 255 {
-		return l.escapeError("decimal escape too large")
+		panic(l.escapeError("decimal escape too large"))
 	}
 	l.buf = append(l.buf, byte(n))
-	return nil
 }
 
-func (l *lexer) unicodeEscape() error {
+func (l *lexer) unicodeEscape() {
 	l.pos++
 	if l.peek(0) != '{' {
-		return l.escapeError("missing '{'")
+		panic(l.escapeError("missing '{'"))
 	}
 	l.pos++
 	n := uint64(0)
@@ -435,22 +423,21 @@ func (l *lexer) unicodeEscape() error {
 		c := l.peek(0)
 		if c < 0 || !isHexDigit(byte(c)) {
 			if i == 0 {
-				return l.escapeError("hexadecimal digit expected")
+				panic(l.escapeError("hexadecimal digit expected"))
 			}
 			break
 		}
 		if n > 0x7FFFFFFF>>4 {
-			return l.escapeError("UTF-8 value too large")
+			panic(l.escapeError("UTF-8 value too large"))
 		}
 		n = n*16 + uint64(hexDigit(byte(c)))
 		l.pos++
 	}
 	if l.peek(0) != '}' {
-		return l.escapeError("missing '}'")
+		panic(l.escapeError("missing '}'"))
 	}
 	l.pos++
 	l.buf = appendCode(l.buf, uint32(n))
-	return nil
 }
 
 // appendCode encodes any number below 2^31 the way UTF-8 first did, which

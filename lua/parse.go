@@ -19,73 +19,70 @@ type parser struct {
 // maxNesting bounds how deep constructs nest, since parser and compiler recurse.
 const maxNesting = 200
 
+// parseFailure is what parser and lexer panic with: a syntaxError, or that a budget is
+// used up.
+type parseFailure struct{ error }
+
 // parse reads a whole chunk.
-func (s *State) parse(src, chunk string) (*function, error) {
+func (s *State) parse(src, chunk string) (fn *function, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case parseFailure:
+			fn, err = nil, r.error
+		default:
+			panic(r)
+		}
+	}()
 	p := &parser{state: s, strs: map[string]*Str{}}
 	p.lex = lexer{src: src, chunk: chunkID(chunk), line: 1}
 	f := p.openFunction(0)
 	f.fn.vararg = true
 	f.fn.upvalues = []upvalueRef{{name: "_ENV"}}
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	body, err := p.chunk()
-	if err != nil {
-		return nil, err
-	}
+	p.advance()
+	body := p.body()
 	if p.tok.token != tokEOF {
-		return nil, p.expected(tokEOF)
+		panic(p.expected(tokEOF))
 	}
 	f.fn.body, f.fn.endLine = body, p.line
 	return f.fn, nil
 }
 
-func (p *parser) chunk() (*block, error) {
-	b := p.openBlock()
-	err := p.statements(b)
-	p.closeBlock()
-	return b, err
-}
-
 // tokenCost is about what the syntax tree takes for each token.
 const tokenCost = 100
 
-func (p *parser) advance() error {
+func (p *parser) advance() {
 	p.line = p.tok.line
 	if p.hasAhead {
 		p.tok, p.hasAhead = p.ahead, false
-		return nil
+		return
 	}
-	var err error
-	p.tok, err = p.lex.next()
+	p.tok = p.lex.next()
 	p.state.account.fuel--
-	if err == nil && p.state.account.fuel < 0 {
-		err = p.state.refuel()
+	if p.state.account.fuel < 0 {
+		if err := p.state.refuel(); err != nil {
+			panic(parseFailure{err})
+		}
 	}
-	if err == nil {
-		err = p.state.hold(tokenCost)
+	if err := p.state.hold(tokenCost); err != nil {
+		panic(parseFailure{err})
 	}
-	return err
 }
 
-func (p *parser) lookahead() (token, error) {
+func (p *parser) lookahead() token {
 	if !p.hasAhead {
-		var err error
-		if p.ahead, err = p.lex.next(); err != nil {
-			return 0, err
-		}
+		p.ahead = p.lex.next()
 		p.hasAhead = true
 	}
-	return p.ahead.token, nil
+	return p.ahead.token
 }
 
 // enter guards against constructs that nest too deeply.
-func (p *parser) enter() error {
+func (p *parser) enter() {
 	p.depth++
 	if p.depth+p.state.depth > maxNesting {
-		return p.lex.errorAt(p.tok.line, "C stack overflow", p.near())
+		panic(p.lex.errorAt(p.tok.line, "C stack overflow", p.near()))
 	}
-	return nil
 }
 
 func (p *parser) leave() { p.depth-- }
@@ -99,22 +96,18 @@ func (p *parser) near() string {
 	return p.tok.token.String()
 }
 
-func (p *parser) fail(format string, args ...any) error {
+func (p *parser) fail(format string, args ...any) parseFailure {
 	return p.lex.errorAt(p.tok.line, fmt.Sprintf(format, args...), p.near())
 }
 
 // semanticError has no token to blame.
-func (p *parser) semanticError(line int, format string, args ...any) error {
+func (p *parser) semanticError(line int, format string, args ...any) parseFailure {
 	return p.lex.errorAt(line, fmt.Sprintf(format, args...), "")
 }
 
-func (p *parser) expected(t token) error { return p.fail("%s expected", t) }
+func (p *parser) expected(t token) parseFailure { return p.fail("%s expected", t) }
 
-func (p *parser) limitError(what string, limit int) error {
-	return p.limitErrorIn(p.scope, what, limit)
-}
-
-func (p *parser) limitErrorIn(f *funcScope, what string, limit int) error {
+func (p *parser) limitError(f *funcScope, what string, limit int) parseFailure {
 	where := "main function"
 	if f.fn.line > 0 {
 		where = fmt.Sprintf("function at line %d", f.fn.line)
@@ -122,37 +115,32 @@ func (p *parser) limitErrorIn(f *funcScope, what string, limit int) error {
 	return p.fail("too many %s (limit is %d) in %s", what, limit, where)
 }
 
-func (p *parser) accept(t token) (bool, error) {
+func (p *parser) accept(t token) bool {
 	if p.tok.token != t {
-		return false, nil
+		return false
 	}
-	return true, p.advance()
+	p.advance()
+	return true
 }
 
-func (p *parser) expect(t token) error {
-	if p.tok.token != t {
-		return p.expected(t)
+func (p *parser) expect(t token) {
+	if !p.accept(t) {
+		panic(p.expected(t))
 	}
-	return p.advance()
 }
 
 // expectMatch expects the token that closes what opened at a line.
-func (p *parser) expectMatch(what, opened token, line int) error {
-	if p.tok.token == what {
-		return p.advance()
+func (p *parser) expectMatch(what, opened token, line int) {
+	if p.tok.token != what && line != p.tok.line {
+		panic(p.fail("%s expected (to close %s at line %d)", what, opened, line))
 	}
-	if line == p.tok.line {
-		return p.expected(what)
-	}
-	return p.fail("%s expected (to close %s at line %d)", what, opened, line)
+	p.expect(what)
 }
 
-func (p *parser) name() (string, error) {
-	if p.tok.token != tokName {
-		return "", p.expected(tokName)
-	}
+func (p *parser) name() string {
 	name := p.tok.text
-	return name, p.advance()
+	p.expect(tokName)
+	return name
 }
 
 // str returns the constant for a text, one object per text.
@@ -179,16 +167,11 @@ func (p *parser) blockEnds() bool {
 }
 
 // statements parses up to the end of a block whose scope is open.
-func (p *parser) statements(b *block) error {
+func (p *parser) statements(b *block) {
 	for !p.blockEnds() {
 		isReturn := p.tok.token == tokReturn
-		if err := p.enter(); err != nil {
-			return err
-		}
-		s, err := p.statement()
-		if err != nil {
-			return err
-		}
+		p.enter()
+		s := p.statement()
 		p.leave()
 		if s != nil {
 			b.stats = append(b.stats, s)
@@ -204,16 +187,13 @@ func (p *parser) statements(b *block) error {
 		}
 		l.last = true
 	}
-	return nil
 }
 
 // body parses the block of a compound statement, in a scope of its own.
-func (p *parser) body(vars ...*variable) (*block, error) {
+func (p *parser) body(vars ...*variable) *block {
 	b := p.openBlock()
-	err := p.declare(vars...)
-	if err == nil {
-		err = p.statements(b)
-	}
+	p.declare(vars...)
+	p.statements(b)
 	p.closeBlock()
-	return b, err
+	return b
 }

@@ -7,23 +7,17 @@ type constName struct {
 	name string
 }
 
-func (p *parser) exprList() ([]expr, error) {
+func (p *parser) exprList() []expr {
 	var list []expr
 	for {
-		e, err := p.expr()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, e)
-		if ok, err := p.accept(','); err != nil {
-			return nil, err
-		} else if !ok {
-			return list, nil
+		list = append(list, p.expr())
+		if !p.accept(',') {
+			return list
 		}
 	}
 }
 
-func (p *parser) expr() (expr, error) { return p.subexpr(0) }
+func (p *parser) expr() expr { return p.subexpr(0) }
 
 // maxHeight bounds the trees that the compiler walks recursively. Parentheses
 // and blocks are bounded by enter; this is for what the parser itself reads in
@@ -31,56 +25,40 @@ func (p *parser) expr() (expr, error) { return p.subexpr(0) }
 const maxHeight = 20000
 
 // subexpr parses operators that bind tighter than limit.
-func (p *parser) subexpr(limit int) (expr, error) {
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
+func (p *parser) subexpr(limit int) expr {
+	p.enter()
 	defer p.leave()
 	outside := p.height
 	p.height = 0
-	left, err := p.unary()
-	if err != nil {
-		return nil, err
-	}
+	left := p.unary()
 	for height := p.height; ; {
 		op, ok := binaryTokens[p.tok.token]
 		if !ok || priorities[op][0] <= limit {
 			p.height = max(outside, height)
-			return left, nil
+			return left
 		}
 		p.height = 0
 		line := p.tok.line
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		right, err := p.subexpr(priorities[op][1])
-		if err != nil {
-			return nil, err
-		}
+		p.advance()
+		right := p.subexpr(priorities[op][1])
 		if height = max(height, p.height) + 1; height > maxHeight {
-			return nil, p.fail("expression has too many levels (limit is %d)", maxHeight)
+			panic(p.fail("expression has too many levels (limit is %d)", maxHeight))
 		}
 		left = foldBinary(&binExpr{op, left, right, line})
 	}
 }
 
-func (p *parser) unary() (expr, error) {
+func (p *parser) unary() expr {
 	op, ok := unaryTokens[p.tok.token]
 	if !ok {
 		return p.simple()
 	}
 	line := p.tok.line
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	e, err := p.subexpr(unaryPriority)
-	if err != nil {
-		return nil, err
-	}
-	return foldUnary(&unExpr{op, e, line}), nil
+	p.advance()
+	return foldUnary(&unExpr{op, p.subexpr(unaryPriority), line})
 }
 
-func (p *parser) simple() (expr, error) {
+func (p *parser) simple() expr {
 	line := p.tok.line
 	var e expr
 	switch p.tok.token {
@@ -96,84 +74,67 @@ func (p *parser) simple() (expr, error) {
 		e = &constExpr{Bool(false), line}
 	case tokDots:
 		if !p.scope.fn.vararg {
-			return nil, p.fail("cannot use '...' outside a vararg function")
+			panic(p.fail("cannot use '...' outside a vararg function"))
 		}
 		e = &varargExpr{line}
 	case '{':
 		return p.table()
 	case tokFunction:
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		fn, err := p.funcBody(false, line)
-		return &funcExpr{fn}, err
+		p.advance()
+		return &funcExpr{p.funcBody(false, line)}
 	default:
-		e, err := p.suffixed()
-		if c, ok := e.(*constName); ok {
-			return c.constExpr, err
-		}
-		return e, err
+		return unwrapConst(p.suffixed())
 	}
-	return e, p.advance()
+	p.advance()
+	return e
 }
 
-func (p *parser) primary() (expr, error) {
+func (p *parser) primary() expr {
 	line := p.tok.line
 	switch p.tok.token {
 	case tokName:
 		name := p.tok.text
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		e, err := p.resolve(name, line)
+		p.advance()
+		e := p.resolve(name, line)
 		if c, ok := e.(*constExpr); ok {
-			return &constName{c, name}, err
+			return &constName{c, name}
 		}
-		return e, err
+		return e
 	case '(':
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		e, err := p.expr()
-		if err != nil {
-			return nil, err
-		}
-		if err := p.expectMatch(')', '(', line); err != nil {
-			return nil, err
-		}
+		p.advance()
+		e := p.expr()
+		p.expectMatch(')', '(', line)
 		switch e.(type) {
 		case *callExpr, *varargExpr, *localExpr, *upvalExpr, *indexExpr:
-			return &parenExpr{e}, nil // one value, and no target
+			return &parenExpr{e} // one value, and no target
 		}
-		return e, nil
+		return e
 	}
-	return nil, p.fail("unexpected symbol")
+	panic(p.fail("unexpected symbol"))
 }
 
 // suffixed parses a primary expression with its indices and calls.
-func (p *parser) suffixed() (expr, error) {
+func (p *parser) suffixed() expr {
 	outside := p.height
 	p.height = 0
-	e, err := p.primary()
-	for ; err == nil; p.height++ {
+	for e := p.primary(); ; p.height++ {
 		if p.height > maxHeight {
-			return nil, p.fail("expression has too many levels (limit is %d)", maxHeight)
+			panic(p.fail("expression has too many levels (limit is %d)", maxHeight))
 		}
 		switch p.tok.token {
 		case '.':
-			e, err = p.field(e)
+			e = p.field(e)
 		case '[':
-			e, err = p.indexed(e)
+			e = p.indexed(e)
 		case ':':
-			e, err = p.methodCall(e)
+			e = p.methodCall(e)
 		case '(', tokString, '{':
-			e, err = p.callArgs(unwrapConst(e), "")
+			e = p.callArgs(unwrapConst(e), "")
 		default:
 			p.height = max(outside, p.height)
-			return e, nil
+			return e
 		}
 	}
-	return nil, err
 }
 
 func unwrapConst(e expr) expr {
@@ -183,160 +144,101 @@ func unwrapConst(e expr) expr {
 	return e
 }
 
-func (p *parser) field(obj expr) (expr, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
-	return &indexExpr{unwrapConst(obj), p.stringConst(name, p.line), p.line}, nil
+func (p *parser) field(obj expr) expr {
+	p.advance()
+	name := p.name()
+	return &indexExpr{unwrapConst(obj), p.stringConst(name, p.line), p.line}
 }
 
-func (p *parser) indexed(obj expr) (expr, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	key, err := p.expr()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.expect(']'); err != nil {
-		return nil, err
-	}
-	return &indexExpr{unwrapConst(obj), key, p.line}, nil
+func (p *parser) indexed(obj expr) expr {
+	p.advance()
+	key := p.expr()
+	p.expect(']')
+	return &indexExpr{unwrapConst(obj), key, p.line}
 }
 
-func (p *parser) methodCall(obj expr) (expr, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
-	return p.callArgs(unwrapConst(obj), name)
+func (p *parser) methodCall(obj expr) expr {
+	p.advance()
+	return p.callArgs(unwrapConst(obj), p.name())
 }
 
-func (p *parser) callArgs(fn expr, method string) (expr, error) {
+func (p *parser) callArgs(fn expr, method string) expr {
 	line := p.tok.line
 	c := &callExpr{fn: fn, method: method, line: line}
 	switch p.tok.token {
 	case tokString:
 		c.args = []expr{p.stringConst(p.tok.text, line)}
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
+		p.advance()
 	case '{':
-		t, err := p.table()
-		if err != nil {
-			return nil, err
-		}
-		c.args = []expr{t}
+		c.args = []expr{p.table()}
 	case '(':
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
+		p.advance()
 		if p.tok.token != ')' {
-			var err error
-			if c.args, err = p.exprList(); err != nil {
-				return nil, err
-			}
+			c.args = p.exprList()
 		}
-		if err := p.expectMatch(')', '(', line); err != nil {
-			return nil, err
-		}
+		p.expectMatch(')', '(', line)
 	default:
-		return nil, p.fail("function arguments expected")
+		panic(p.fail("function arguments expected"))
 	}
 	c.argsEnd = p.line
-	return c, nil
+	return c
 }
 
-func (p *parser) table() (expr, error) {
+func (p *parser) table() expr {
 	t := &tableExpr{line: p.tok.line}
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
+	p.advance()
 	for p.tok.token != '}' {
-		item, err := p.tableItem()
-		if err != nil {
-			return nil, err
-		}
-		t.items = append(t.items, item)
+		t.items = append(t.items, p.tableItem())
 		if p.tok.token != ',' && p.tok.token != ';' {
 			break
 		}
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
+		p.advance()
 	}
-	return t, p.expectMatch('}', '{', t.line)
+	p.expectMatch('}', '{', t.line)
+	return t
 }
 
-func (p *parser) tableItem() (item tableItem, err error) {
+func (p *parser) tableItem() (item tableItem) {
 	item.line = p.tok.line
 	switch p.tok.token {
 	case tokName:
-		next, err := p.lookahead()
-		if err != nil {
-			return item, err
-		}
-		if next != '=' {
+		if p.lookahead() != '=' {
 			break
 		}
 		item.key = p.stringConst(p.tok.text, p.tok.line)
-		if err := p.advance(); err != nil {
-			return item, err
-		}
+		p.advance()
 	case '[':
-		if err = p.advance(); err != nil {
-			return item, err
-		}
-		if item.key, err = p.expr(); err != nil {
-			return item, err
-		}
-		if err = p.expect(']'); err != nil {
-			return item, err
-		}
+		p.advance()
+		item.key = p.expr()
+		p.expect(']')
 	}
 	if item.key != nil {
-		if err = p.expect('='); err != nil {
-			return item, err
-		}
+		p.expect('=')
 	}
-	item.value, err = p.expr()
+	item.value = p.expr()
 	item.line = p.line
-	return item, err
+	return item
 }
 
 // funcBody parses parameters and body of a function.
-func (p *parser) funcBody(method bool, line int) (*function, error) {
+func (p *parser) funcBody(method bool, line int) *function {
 	f := p.openFunction(line)
 	defer p.closeFunction()
 	b := p.openBlock()
 	if method {
 		f.fn.params = append(f.fn.params, &variable{name: "self"})
 	}
-	if err := p.parameters(f.fn); err != nil {
-		return nil, err
-	}
-	if err := p.declare(f.fn.params...); err != nil {
-		return nil, err
-	}
-	if err := p.statements(b); err != nil {
-		return nil, err
-	}
+	p.parameters(f.fn)
+	p.declare(f.fn.params...)
+	p.statements(b)
 	p.closeBlock()
 	f.fn.body, f.fn.endLine = b, p.tok.line
-	return f.fn, p.expectMatch(tokEnd, tokFunction, line)
+	p.expectMatch(tokEnd, tokFunction, line)
+	return f.fn
 }
 
-func (p *parser) parameters(fn *function) error {
-	if err := p.expect('('); err != nil {
-		return err
-	}
+func (p *parser) parameters(fn *function) {
+	p.expect('(')
 	for p.tok.token != ')' {
 		switch p.tok.token {
 		case tokName:
@@ -344,21 +246,15 @@ func (p *parser) parameters(fn *function) error {
 		case tokDots:
 			fn.vararg = true
 		default:
-			return p.fail("<name> or '...' expected")
+			panic(p.fail("<name> or '...' expected"))
 		}
-		if err := p.advance(); err != nil {
-			return err
-		}
-		if fn.vararg {
+		p.advance()
+		if fn.vararg || !p.accept(',') {
 			break
 		}
-		if ok, err := p.accept(','); err != nil {
-			return err
-		} else if !ok {
-			break
-		} else if p.tok.token == ')' {
-			return p.fail("<name> or '...' expected")
+		if p.tok.token == ')' {
+			panic(p.fail("<name> or '...' expected"))
 		}
 	}
-	return p.expect(')')
+	p.expect(')')
 }

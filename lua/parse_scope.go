@@ -48,13 +48,12 @@ func (p *parser) closeBlock() {
 }
 
 // declare brings variables into scope.
-func (p *parser) declare(vars ...*variable) error {
+func (p *parser) declare(vars ...*variable) {
 	p.scope.block.vars = append(p.scope.block.vars, vars...)
 	p.scope.active += len(vars)
 	if p.scope.active > maxLocals {
-		return p.limitError("local variables", maxLocals)
+		panic(p.limitError(p.scope, "local variables", maxLocals))
 	}
-	return nil
 }
 
 // find returns the variable a name means in the function itself, or nil.
@@ -72,68 +71,60 @@ func (f *funcScope) find(name string) *variable {
 // upvalue returns the index of the upvalue a name means in f, adding it if the
 // name belongs to an enclosing function, or -1. A variable that is a
 // compile-time constant is returned instead.
-func (p *parser) upvalue(f *funcScope, name string) (index int, constant *variable, err error) {
+func (p *parser) upvalue(f *funcScope, name string) (index int, constant *variable) {
 	for i := range f.fn.upvalues {
 		if f.fn.upvalues[i].name == name {
-			return i, nil, nil
+			return i, nil
 		}
 	}
 	if f.parent == nil {
-		return -1, nil, nil
+		return -1, nil
 	}
 	ref := upvalueRef{name: name}
 	if v := f.parent.find(name); v != nil {
 		if v.kind == varConstant {
-			return -1, v, nil
+			return -1, v
 		}
 		v.captured = true
 		ref.local, ref.kind = v, v.kind
 	} else {
-		outer, constant, err := p.upvalue(f.parent, name)
-		if err != nil || constant != nil || outer < 0 {
-			return -1, constant, err
+		outer, constant := p.upvalue(f.parent, name)
+		if constant != nil || outer < 0 {
+			return -1, constant
 		}
 		ref.outer, ref.kind = outer, f.parent.fn.upvalues[outer].kind
 	}
 	if len(f.fn.upvalues) >= maxUpvalues {
-		return -1, nil, p.limitErrorIn(f, "upvalues", maxUpvalues)
+		panic(p.limitError(f, "upvalues", maxUpvalues))
 	}
 	f.fn.upvalues = append(f.fn.upvalues, ref)
-	return len(f.fn.upvalues) - 1, nil, nil
+	return len(f.fn.upvalues) - 1, nil
 }
 
 // resolve returns the expression a name means.
-func (p *parser) resolve(name string, line int) (expr, error) {
-	v, err := p.variable(name, line)
-	if err != nil || v != nil {
-		return v, err
+func (p *parser) resolve(name string, line int) expr {
+	if v := p.variable(name, line); v != nil {
+		return v
 	}
-	env, err := p.variable("_ENV", line)
-	if err != nil {
-		return nil, err
-	}
-	return &indexExpr{obj: env, key: p.stringConst(name, line), line: line}, nil
+	return &indexExpr{obj: p.variable("_ENV", line), key: p.stringConst(name, line), line: line}
 }
 
 // variable returns the local or upvalue a name means, or nil.
-func (p *parser) variable(name string, line int) (expr, error) {
+func (p *parser) variable(name string, line int) expr {
 	if v := p.scope.find(name); v != nil {
 		if v.kind == varConstant {
-			return &constExpr{v.constant, line}, nil
+			return &constExpr{v.constant, line}
 		}
-		return &localExpr{v, line}, nil
+		return &localExpr{v, line}
 	}
-	i, constant, err := p.upvalue(p.scope, name)
-	if err != nil {
-		return nil, err
-	}
+	i, constant := p.upvalue(p.scope, name)
 	if constant != nil {
-		return &constExpr{constant.constant, line}, nil
+		return &constExpr{constant.constant, line}
 	}
 	if i < 0 {
-		return nil, nil
+		return nil
 	}
-	return &upvalExpr{i, name, p.scope.fn.upvalues[i].kind, line}, nil
+	return &upvalExpr{i, name, p.scope.fn.upvalues[i].kind, line}
 }
 
 // constantName returns the name of the constant variable an assignment target
@@ -142,8 +133,8 @@ func (p *parser) constantName(name string) bool {
 	if v := p.scope.find(name); v != nil {
 		return v.kind != varPlain
 	}
-	i, constant, err := p.upvalue(p.scope, name)
-	if err != nil || i < 0 {
+	i, constant := p.upvalue(p.scope, name)
+	if i < 0 {
 		return constant != nil
 	}
 	return p.scope.fn.upvalues[i].kind != varPlain

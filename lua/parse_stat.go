@@ -1,11 +1,12 @@
 package lua
 
 // statement parses one statement; nil stands for an empty one.
-func (p *parser) statement() (stat, error) {
+func (p *parser) statement() stat {
 	line := p.tok.line
 	switch p.tok.token {
 	case ';':
-		return nil, p.advance()
+		p.advance()
+		return nil
 	case tokIf:
 		return p.ifStatement(line)
 	case tokWhile:
@@ -25,115 +26,73 @@ func (p *parser) statement() (stat, error) {
 	case tokReturn:
 		return p.returnStatement()
 	case tokBreak:
-		return &gotoStat{label: "break", line: line, isBreak: true}, p.advance()
+		p.advance()
+		return &gotoStat{label: "break", line: line, isBreak: true}
 	case tokGoto:
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		name, err := p.name()
-		return &gotoStat{label: name, line: line}, err
+		p.advance()
+		return &gotoStat{label: p.name(), line: line}
 	}
 	return p.expressionStatement()
 }
 
-func (p *parser) ifStatement(line int) (stat, error) {
+func (p *parser) ifStatement(line int) stat {
 	s := &ifStat{}
 	for {
 		s.lines = append(s.lines, p.tok.line)
-		if err := p.advance(); err != nil { // if or elseif
-			return nil, err
-		}
-		cond, err := p.expr()
-		if err != nil {
-			return nil, err
-		}
-		if err := p.expect(tokThen); err != nil {
-			return nil, err
-		}
+		p.advance() // if or elseif
+		cond := p.expr()
+		p.expect(tokThen)
 		s.thens = append(s.thens, p.line)
-		b, err := p.body()
-		if err != nil {
-			return nil, err
-		}
 		s.conds = append(s.conds, cond)
-		s.blocks = append(s.blocks, b)
+		s.blocks = append(s.blocks, p.body())
 		if p.tok.token != tokElseif {
 			break
 		}
 	}
-	if ok, err := p.accept(tokElse); err != nil {
-		return nil, err
-	} else if ok {
-		b, err := p.body()
-		if err != nil {
-			return nil, err
-		}
-		s.blocks = append(s.blocks, b)
+	if p.accept(tokElse) {
+		s.blocks = append(s.blocks, p.body())
 	}
-	return s, p.expectMatch(tokEnd, tokIf, line)
+	p.expectMatch(tokEnd, tokIf, line)
+	return s
 }
 
-func (p *parser) whileStatement(line int) (stat, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	cond, err := p.expr()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.expect(tokDo); err != nil {
-		return nil, err
-	}
-	b, err := p.body()
-	if err != nil {
-		return nil, err
-	}
-	return &whileStat{cond, b, line}, p.expectMatch(tokEnd, tokWhile, line)
+func (p *parser) whileStatement(line int) stat {
+	p.advance()
+	cond := p.expr()
+	p.expect(tokDo)
+	b := p.body()
+	p.expectMatch(tokEnd, tokWhile, line)
+	return &whileStat{cond, b, line}
 }
 
-func (p *parser) doStatement(line int) (stat, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	b, err := p.body()
-	if err != nil {
-		return nil, err
-	}
-	return &doStat{b}, p.expectMatch(tokEnd, tokDo, line)
+func (p *parser) doStatement(line int) stat {
+	p.advance()
+	b := p.body()
+	p.expectMatch(tokEnd, tokDo, line)
+	return &doStat{b}
 }
 
 // repeatStatement keeps the scope of the body open for the condition.
-func (p *parser) repeatStatement(line int) (stat, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
+func (p *parser) repeatStatement(line int) stat {
+	p.advance()
 	b := p.openBlock()
-	if err := p.statements(b); err != nil {
-		return nil, err
-	}
-	if err := p.expectMatch(tokUntil, tokRepeat, line); err != nil {
-		return nil, err
-	}
-	cond, err := p.expr()
+	p.statements(b)
+	p.expectMatch(tokUntil, tokRepeat, line)
+	cond := p.expr()
 	p.closeBlock()
-	return &repeatStat{b, cond, line}, err
+	return &repeatStat{b, cond, line}
 }
 
-func (p *parser) forStatement(line int) (stat, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) forStatement(line int) stat {
+	p.advance()
+	name := p.name()
 	switch p.tok.token {
 	case '=':
 		return p.numericFor(name, line)
 	case ',', tokIn:
 		return p.genericFor(name, line)
 	}
-	return nil, p.fail("'=' or 'in' expected")
+	panic(p.fail("'=' or 'in' expected"))
 }
 
 // hidden are the variables loops keep for themselves. They count as local
@@ -146,157 +105,93 @@ func (p *parser) hidden(n int) []*variable {
 	return vars
 }
 
-func (p *parser) numericFor(name string, line int) (stat, error) {
+func (p *parser) numericFor(name string, line int) stat {
 	s := &forStat{v: &variable{name: name}, line: line}
-	if err := p.advance(); err != nil {
-		return nil, err
+	p.advance()
+	s.first = p.expr()
+	p.expect(',')
+	s.limit = p.expr()
+	if p.accept(',') {
+		s.step = p.expr()
 	}
-	var err error
-	if s.first, err = p.expr(); err != nil {
-		return nil, err
-	}
-	if err := p.expect(','); err != nil {
-		return nil, err
-	}
-	if s.limit, err = p.expr(); err != nil {
-		return nil, err
-	}
-	if ok, err := p.accept(','); err != nil {
-		return nil, err
-	} else if ok {
-		if s.step, err = p.expr(); err != nil {
-			return nil, err
-		}
-	}
-	s.body, err = p.loopBody(3, s.v)
-	if err != nil {
-		return nil, err
-	}
-	return s, p.expectMatch(tokEnd, tokFor, line)
+	s.body = p.loopBody(3, s.v)
+	p.expectMatch(tokEnd, tokFor, line)
+	return s
 }
 
 // loopBody parses do … (without end) of a for loop in which the loop's own
 // variables are in scope.
-func (p *parser) loopBody(hidden int, vars ...*variable) (*block, error) {
-	if err := p.expect(tokDo); err != nil {
-		return nil, err
-	}
+func (p *parser) loopBody(hidden int, vars ...*variable) *block {
+	p.expect(tokDo)
 	p.openBlock()
 	defer p.closeBlock()
-	if err := p.declare(p.hidden(hidden)...); err != nil {
-		return nil, err
-	}
+	p.declare(p.hidden(hidden)...)
 	return p.body(vars...)
 }
 
-func (p *parser) genericFor(first string, line int) (stat, error) {
+func (p *parser) genericFor(first string, line int) stat {
 	s := &forInStat{vars: []*variable{{name: first}}}
-	for {
-		ok, err := p.accept(',')
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
-		name, err := p.name()
-		if err != nil {
-			return nil, err
-		}
-		s.vars = append(s.vars, &variable{name: name})
+	for p.accept(',') {
+		s.vars = append(s.vars, &variable{name: p.name()})
 	}
-	if err := p.expect(tokIn); err != nil {
-		return nil, err
-	}
+	p.expect(tokIn)
 	s.line = p.tok.line
-	var err error
-	if s.exprs, err = p.exprList(); err != nil {
-		return nil, err
-	}
+	s.exprs = p.exprList()
 	p.scope.fn.close = true // the loop may have a value to close
-	if s.body, err = p.loopBody(4, s.vars...); err != nil {
-		return nil, err
-	}
-	return s, p.expectMatch(tokEnd, tokFor, line)
+	s.body = p.loopBody(4, s.vars...)
+	p.expectMatch(tokEnd, tokFor, line)
+	return s
 }
 
-func (p *parser) functionStatement(line int) (stat, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) functionStatement(line int) stat {
+	p.advance()
+	name := p.name()
 	nameLine := p.line
-	target, err := p.resolve(name, nameLine)
-	if err != nil {
-		return nil, err
-	}
+	target := p.resolve(name, nameLine)
 	method, plain := false, true
 	for p.tok.token == '.' || p.tok.token == ':' {
 		method, plain = p.tok.token == ':', false
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		key, err := p.name()
-		if err != nil {
-			return nil, err
-		}
+		p.advance()
+		key := p.name()
 		target = &indexExpr{obj: target, key: p.stringConst(key, p.line), line: p.line}
 		if method {
 			break
 		}
 	}
-	fn, err := p.funcBody(method, line)
-	if err != nil {
-		return nil, err
-	}
+	fn := p.funcBody(method, line)
 	if plain && p.constantName(name) {
-		return nil, p.semanticError(p.tok.line, "attempt to assign to const variable '%s'", name)
+		panic(p.semanticError(p.tok.line, "attempt to assign to const variable '%s'", name))
 	}
-	return &funcStat{target, fn, line}, nil
+	return &funcStat{target, fn, line}
 }
 
-func (p *parser) localStatement(line int) (stat, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	if ok, err := p.accept(tokFunction); err != nil {
-		return nil, err
-	} else if ok {
+func (p *parser) localStatement(line int) stat {
+	p.advance()
+	if p.accept(tokFunction) {
 		return p.localFunction(line)
 	}
 	s := &localStat{line: line}
 	closing := false
 	for {
-		v, err := p.attributedName()
-		if err != nil {
-			return nil, err
-		}
+		v := p.attributedName()
 		if v.kind == varClose {
 			if closing {
-				return nil, p.semanticError(p.tok.line, "multiple to-be-closed variables in local list")
+				panic(p.semanticError(p.tok.line, "multiple to-be-closed variables in local list"))
 			}
 			closing = true
 		}
 		s.vars = append(s.vars, v)
-		if ok, err := p.accept(','); err != nil {
-			return nil, err
-		} else if !ok {
+		if !p.accept(',') {
 			break
 		}
 	}
-	if ok, err := p.accept('='); err != nil {
-		return nil, err
-	} else if ok {
-		if s.exprs, err = p.exprList(); err != nil {
-			return nil, err
-		}
+	if p.accept('=') {
+		s.exprs = p.exprList()
 	}
 	p.constantVariable(s)
 	s.end = p.line
-	return s, p.declare(s.vars...)
+	p.declare(s.vars...)
+	return s
 }
 
 // constantVariable makes the last variable a compile-time constant if it can
@@ -311,117 +206,77 @@ func (p *parser) constantVariable(s *localStat) {
 	}
 }
 
-func (p *parser) attributedName() (*variable, error) {
-	name, err := p.name()
-	if err != nil {
-		return nil, err
+func (p *parser) attributedName() *variable {
+	v := &variable{name: p.name()}
+	if !p.accept('<') {
+		return v
 	}
-	v := &variable{name: name}
-	if ok, err := p.accept('<'); err != nil || !ok {
-		return v, err
-	}
-	attrib, err := p.name()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.expect('>'); err != nil {
-		return nil, err
-	}
+	attrib := p.name()
+	p.expect('>')
 	switch attrib {
 	case "const":
 		v.kind = varConst
 	case "close":
 		v.kind = varClose
 	default:
-		return nil, p.semanticError(p.tok.line, "unknown attribute '%s'", attrib)
+		panic(p.semanticError(p.tok.line, "unknown attribute '%s'", attrib))
 	}
-	return v, nil
+	return v
 }
 
-func (p *parser) localFunction(line int) (stat, error) {
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
-	v := &variable{name: name}
-	if err := p.declare(v); err != nil {
-		return nil, err
-	}
-	fn, err := p.funcBody(false, p.line)
-	return &localFuncStat{v, fn, line}, err
+func (p *parser) localFunction(line int) stat {
+	v := &variable{name: p.name()}
+	p.declare(v)
+	return &localFuncStat{v, p.funcBody(false, p.line), line}
 }
 
-func (p *parser) label(line int) (stat, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
-	return &labelStat{name: name, line: line}, p.expect(tokDoubleColon)
+func (p *parser) label(line int) stat {
+	p.advance()
+	name := p.name()
+	p.expect(tokDoubleColon)
+	return &labelStat{name: name, line: line}
 }
 
-func (p *parser) returnStatement() (stat, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
+func (p *parser) returnStatement() stat {
+	p.advance()
 	s := &returnStat{line: p.line}
 	if !p.blockEnds() && p.tok.token != ';' {
-		var err error
-		if s.exprs, err = p.exprList(); err != nil {
-			return nil, err
-		}
+		s.exprs = p.exprList()
 		s.line = p.line
 	}
-	_, err := p.accept(';')
-	return s, err // the parser of the block reports what follows
+	p.accept(';')
+	return s // the parser of the block reports what follows
 }
 
 // expressionStatement parses a call or an assignment.
-func (p *parser) expressionStatement() (stat, error) {
-	e, err := p.suffixed()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) expressionStatement() stat {
+	e := p.suffixed()
 	if p.tok.token != '=' && p.tok.token != ',' {
 		call, ok := e.(*callExpr)
 		if !ok {
-			return nil, p.fail("syntax error")
+			panic(p.fail("syntax error"))
 		}
-		return &callStat{call}, nil
+		return &callStat{call}
 	}
 	s := &assignStat{targets: []expr{e}}
-	if err := p.checkTarget(e); err != nil {
-		return nil, err
-	}
+	p.checkTarget(e)
 	for p.tok.token == ',' {
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		if e, err = p.suffixed(); err != nil {
-			return nil, err
-		}
-		if err := p.checkTarget(e); err != nil {
-			return nil, err
-		}
+		p.advance()
+		e = p.suffixed()
+		p.checkTarget(e)
 		s.targets = append(s.targets, e)
 		if len(s.targets)+p.depth > maxNesting {
-			return nil, p.fail("C stack overflow")
+			panic(p.fail("C stack overflow"))
 		}
 	}
-	if err := p.expect('='); err != nil {
-		return nil, err
-	}
-	if s.exprs, err = p.exprList(); err != nil {
-		return nil, err
-	}
+	p.expect('=')
+	s.exprs = p.exprList()
 	s.end = p.line
-	return s, nil
+	return s
 }
 
 // checkTarget reports what cannot be assigned to.
-func (p *parser) checkTarget(e expr) error {
+func (p *parser) checkTarget(e expr) {
 	name := ""
 	switch e := e.(type) {
 	case *localExpr:
@@ -436,10 +291,9 @@ func (p *parser) checkTarget(e expr) error {
 	case *constName:
 		name = e.name
 	default:
-		return p.fail("syntax error")
+		panic(p.fail("syntax error"))
 	}
 	if name != "" {
-		return p.semanticError(p.tok.line, "attempt to assign to const variable '%s'", name)
+		panic(p.semanticError(p.tok.line, "attempt to assign to const variable '%s'", name))
 	}
-	return nil
 }
