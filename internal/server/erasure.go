@@ -50,7 +50,7 @@ func (srv *Server) openErasure(ctx context.Context) (err error) {
 	}
 	srv.erasure, err = erasure.Open(ctx, srv.store, erasure.Options{
 		People: srv.people.Store, Keys: srv.keys, Tables: personalTables(), Parts: parts,
-		Browsers: srv.config.Browsers(), Audit: srv.auditAdmin, Log: srv.log,
+		Audit: srv.auditAdmin, Log: srv.log,
 	})
 	if err == nil {
 		err = srv.keys.Adopt(ctx, personalTables())

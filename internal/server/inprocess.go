@@ -33,7 +33,7 @@ func (srv *Server) ReadResource(ctx context.Context, uri string) (json.RawMessag
 }
 
 // AdminHandler serves the admin API to callers in this process.
-func (srv *Server) AdminHandler() http.Handler { return srv.admin() }
+func (srv *Server) AdminHandler() http.Handler { return principal.InProcess(srv.admin().Routes()) }
 
 // AttachedClient returns the context of an MCP client that attached to this server: of a
 // guest, or of an upstream that may use it.

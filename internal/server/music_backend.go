@@ -98,6 +98,6 @@ func (srv *Server) address() string {
 // files serves contents over HTTP.
 func (srv *Server) files() *contents.Server {
 	return contents.New(srv.music(), contents.Options{
-		Browsers: srv.config.Browsers(), MaxUpload: int64(srv.config.Music.UploadMB) << 20,
+		MaxUpload: int64(srv.config.Music.UploadMB) << 20,
 	})
 }

@@ -53,7 +53,6 @@ func (srv *Server) admin() *adminapi.Server {
 		Tools:     adminapi.Tools{Catalog: srv.catalog, Set: srv.upstreams, Configure: srv.setup.SetTools},
 		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress, Sandbox: srv.launcher(),
 		OrgUpstreams: adminapi.NewOrgUpstreams(adminapi.UpstreamSet{Node: srv.node.Name(), Counts: srv.catalog}, srv.orgUpstreams()),
-		Browsers:     srv.config.Browsers(),
 	})
 }
 

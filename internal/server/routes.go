@@ -19,12 +19,12 @@ import (
 // routes lists every path that the server serves, with the scope that each requires.
 func (srv *Server) routes() []principal.Route {
 	list := []principal.Route{{Pattern: "/", Scope: principal.Open, AnyOrigin: true, Body: principal.NoBody, Handler: http.HandlerFunc(notFound)}}
-	list = slices.Concat(list, srv.health().Routes(), web.PageRoutes(), srv.auth.Routes(), srv.people.Routes(), srv.orgs.Routes(srv.config.Browsers()), srv.erasure.Routes(),
-		share.API{Shares: srv.shares, Browsers: srv.config.Browsers(), Audit: srv.auditAdmin}.Routes(),
-		personal.API{Values: srv.personal, Browsers: srv.config.Browsers(), Audit: srv.auditAdmin}.Routes(),
+	list = slices.Concat(list, srv.health().Routes(), web.PageRoutes(), srv.auth.Routes(), srv.people.Routes(), srv.orgs.Routes(), srv.erasure.Routes(),
+		share.API{Shares: srv.shares, Audit: srv.auditAdmin}.Routes(),
+		personal.API{Values: srv.personal, Audit: srv.auditAdmin}.Routes(),
 		srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), srv.setup.Routes(),
 		login.Routes(srv.loginService, srv.config.Browsers()), srv.loginService.OwnRoutes(srv.config.Browsers()), srv.oauthRoutes(),
-		debug.Routes(srv.config.Browsers()), srv.toolsAPI().Routes())
+		debug.Routes(), srv.toolsAPI().Routes())
 	if srv.chat != nil {
 		list = append(append(list, srv.chat.Routes()...), srv.openAI.Routes()...)
 	}
@@ -32,14 +32,14 @@ func (srv *Server) routes() []principal.Route {
 		list = append(list, srv.webhookReceiver().Routes()...)
 	}
 	if srv.scripts != nil {
-		library := &contents.Library{Files: srv.contents, Browsers: srv.config.Browsers(), Published: srv.scripts.tools, NameOf: srv.shares.NameOf}
+		library := &contents.Library{Files: srv.contents, Published: srv.scripts.tools, NameOf: srv.shares.NameOf}
 		list = append(list, library.Routes()...)
 	}
 	if srv.localMusic != nil {
 		list = append(list, srv.files().Routes()...)
 	}
-	if metrics := srv.telemetry.Metrics(srv.config.Browsers().Refusal); metrics != nil {
-		list = append(list, principal.Route{Pattern: "GET /metrics", Handler: metrics, Scope: principal.Metrics})
+	if metrics := srv.telemetry.Metrics(); metrics != nil {
+		list = append(list, principal.Route{Pattern: "GET /metrics", Write: metrics, Scope: principal.Metrics})
 	}
 	return list
 }
@@ -55,7 +55,7 @@ func (srv *Server) health() *health.Server {
 // toolsAPI serves tools to programs that do not speak MCP.
 func (srv *Server) toolsAPI() *toolsapi.Server {
 	return toolsapi.New(toolsapi.Options{
-		Tools: srv.catalog, Version: srv.options.Version, Browsers: srv.config.Browsers(), KeyRequired: srv.auth.KeyRequired, Caller: caller,
+		Tools: srv.catalog, Version: srv.options.Version, KeyRequired: srv.auth.KeyRequired, Caller: caller,
 	})
 }
 

@@ -165,7 +165,7 @@ func (w *routeWalk) checkScope(route principal.Route) {
 		return
 	}
 	wrong := 403
-	if strings.HasPrefix(pathOf(route), "/mcp") || route.Refuse != nil {
+	if route.Bearer {
 		wrong = 401
 	}
 	for token, want := range map[string]int{"": 401, "guess": wrong, tokenOf(otherScope(route.Scope)): 403} {

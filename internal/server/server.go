@@ -432,7 +432,6 @@ func (srv *Server) newHub() {
 func (srv *Server) newDashboard() *web.Server {
 	return web.New(web.Options{
 		Bus: srv.bus, Traces: srv.telemetry.Traces(), Calls: srv.history, Process: rand.Text(),
-		Browsers:      srv.config.Browsers(),
 		Config:        func(to principal.Principal, w io.Writer) error { return srv.current().VisibleTo(to).Show(w) },
 		OnFirstReader: srv.announceReader,
 	})

@@ -21,52 +21,31 @@ func (r refusal) Error() string { return r.text }
 // badGrant refuses a code or token. What exactly is wrong with it helps only guessing.
 var badGrant = refusal{http.StatusBadRequest, "invalid_grant", "the code or token is not valid, or not any more"}
 
-// checkOrigin refuses requests that pages of other origins make in a user's browser.
-func (s *Server) checkOrigin(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := s.options.Browsers.Refusal(r); err != nil {
-			writeJSON(w, http.StatusForbidden, map[string]string{"error": "access_denied", "error_description": err.Error()})
-			return
+// refuseProgram answers a program with an error.
+func (s *Server) refuseProgram(w http.ResponseWriter, r *http.Request, _ int, err error) {
+	var no refusal
+	if !errors.As(err, &no) {
+		no = refusal{statusOf(err), codes[fault.CodeOf(err)], err.Error()}
+		if no.code == "" {
+			s.options.Log.ErrorContext(r.Context(), "authorization server", "path", r.URL.Path, "error", err)
+			no = refusal{http.StatusInternalServerError, "server_error", "the request cannot be answered now"}
 		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// api serves an endpoint for programs.
-func (s *Server) api(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		err := serve(w, r)
-		if err == nil {
-			return
-		}
-		var no refusal
-		if !errors.As(err, &no) {
-			no = refusal{statusOf(err), codes[fault.CodeOf(err)], err.Error()}
-			if no.code == "" {
-				s.options.Log.ErrorContext(r.Context(), "authorization server", "path", r.URL.Path, "error", err)
-				no = refusal{http.StatusInternalServerError, "server_error", "the request cannot be answered now"}
-			}
-		}
-		writeJSON(w, no.status, map[string]string{"error": no.code, "error_description": no.text})
 	}
+	writeJSON(w, no.status, map[string]string{"error": no.code, "error_description": no.text})
 }
 
 var codes = map[fault.Code]string{
 	fault.InvalidParams: "invalid_request", fault.Denied: "access_denied", fault.NotFound: "not_found", fault.NeedsAuth: "login_required",
 }
 
-// page serves a page for people.
-func (s *Server) page(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if err := serve(w, r); err != nil {
-			status := statusOf(err)
-			if status == http.StatusInternalServerError {
-				s.options.Log.ErrorContext(r.Context(), "authorization server", "path", r.URL.Path, "error", err)
-				err = fault.New(fault.Internal, "the request cannot be answered now").WithHint("try again")
-			}
-			page.Write(w, status, problemPage, map[string]string{"Problem": err.Error(), "Hint": fault.HintOf(err)})
-		}
+// refusePerson shows an error to a person.
+func (s *Server) refusePerson(w http.ResponseWriter, r *http.Request, _ int, err error) {
+	status := statusOf(err)
+	if status == http.StatusInternalServerError {
+		s.options.Log.ErrorContext(r.Context(), "authorization server", "path", r.URL.Path, "error", err)
+		err = fault.New(fault.Internal, "the request cannot be answered now").WithHint("try again")
 	}
+	page.Write(w, status, problemPage, map[string]string{"Problem": err.Error(), "Hint": fault.HintOf(err)})
 }
 
 var problemPage = page.New("problem", `<h1>Not allowed</h1><p>{{.Problem}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}`)

@@ -86,22 +86,25 @@ const (
 // Routes are the package's routes. They authenticate requests themselves: by cookie, or by
 // the code or token in them.
 func (s *Server) Routes() []principal.Route {
-	route := func(pattern string, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: principal.Open, Handler: s.checkOrigin(serve), Authenticates: true}
+	route := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) principal.Route {
+		return principal.Route{Pattern: pattern, Scope: principal.Open, Write: serve, Refuse: s.refuseProgram, Authenticates: true}
+	}
+	page := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) principal.Route {
+		return principal.Route{Pattern: pattern, Scope: principal.Open, Write: serve, Refuse: s.refusePerson, Authenticates: true}
 	}
 	return []principal.Route{
 		{Pattern: "GET " + MetadataPath, Scope: principal.Open, AnyOrigin: true, Handler: http.HandlerFunc(s.metadata), Authenticates: true},
-		route("GET "+authorizePath, s.page(s.authorize)),
-		route("GET "+consentPath, s.page(s.showConsent)),
-		route("POST "+consentPath, s.page(s.decideConsent)).Reads(principal.Form),
-		route("POST "+tokenPath, s.api(s.token)).Reads(principal.Form),
-		route("POST "+revokePath, s.api(s.revoke)).Reads(principal.Form),
-		route("POST "+registerPath, s.api(s.register)).Reads("the metadata of a client, in JSON"),
-		route("POST "+devicePath, s.api(s.device)).Reads(principal.Form),
-		route("GET "+DevicePage, s.page(s.showDevice)),
-		route("POST "+DevicePage, s.page(s.decideDevice)).Reads(principal.Form),
-		{Pattern: "GET /api/v1/me/grants", Scope: principal.Open, Handler: s.checkOrigin(s.api(s.listGrants))},
-		{Pattern: "DELETE /api/v1/me/grants/{id}", Scope: principal.Open, Handler: s.checkOrigin(s.api(s.deleteGrant))},
+		page("GET "+authorizePath, s.authorize),
+		page("GET "+consentPath, s.showConsent),
+		page("POST "+consentPath, s.decideConsent).Reads(principal.Form),
+		route("POST "+tokenPath, s.token).Reads(principal.Form),
+		route("POST "+revokePath, s.revoke).Reads(principal.Form),
+		route("POST "+registerPath, s.register).Reads("the metadata of a client, in JSON"),
+		route("POST "+devicePath, s.device).Reads(principal.Form),
+		page("GET "+DevicePage, s.showDevice),
+		page("POST "+DevicePage, s.decideDevice).Reads(principal.Form),
+		{Pattern: "GET /api/v1/me/grants", Scope: principal.Open, Write: s.listGrants, Refuse: s.refuseProgram},
+		{Pattern: "DELETE /api/v1/me/grants/{id}", Scope: principal.Open, Write: s.deleteGrant, Refuse: s.refuseProgram},
 	}
 }
 

@@ -26,7 +26,7 @@ type Options struct {
 	Keys     *apikey.Store
 	Tokens   Tokens            // verifies tokens of other issuers; nil: only our own keys are accepted
 	People   People            // who sign in; nil: nobody does
-	Browsers netguard.Browsers // the browser origins that may log in, and the trusted proxies
+	Browsers netguard.Browsers // whose pages may send requests, and the trusted proxies
 	Peers    *owner.Peers      // whom a server without keys serves; nil: guests
 	Secret   secret.Text       // the owner's; zero: nobody signs in by a link
 	// OnLogin is called for logins, allowed or not, and for logouts.
@@ -135,12 +135,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, route := h.auth, &h.route
 	w.Header()["X-Content-Type-Options"] = nosniff
 	if callerIsUnknown(r, route) {
-		route.Handler.ServeHTTP(w, r.WithContext(principal.With(r.Context(), principal.Anonymous())))
+		if !a.refuseForeign(w, r, route) {
+			route.ServeHTTP(w, r.WithContext(principal.With(r.Context(), principal.Anonymous())))
+		}
 		return
 	}
 	c, err := a.identify(r)
 	c, err = a.ignoreKey(r, route, c, err)
-	if a.refuseKeyless(w, r, route, err) {
+	if a.refuseKeyless(w, r, route, err) || a.refuseForeign(w, r, route) {
 		return
 	}
 	if err == nil {
@@ -155,7 +157,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, end := a.begin(principal.WithShared(r.Context(), &c.who), c)
 	defer end()
-	route.Handler.ServeHTTP(w, r.WithContext(ctx))
+	route.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// refuseForeign answers a request that a page of another origin made in somebody's browser, and
+// reports whether it did.
+func (a *Authenticator) refuseForeign(w http.ResponseWriter, r *http.Request, route *principal.Route) bool {
+	if route.AnyOrigin || route.ChecksOrigin {
+		return false
+	}
+	err := a.options.Browsers.Refusal(r)
+	if err != nil {
+		route.Fail(w, r, http.StatusForbidden, err)
+	}
+	return err != nil
 }
 
 // admit refuses a known caller that may not use a route now.

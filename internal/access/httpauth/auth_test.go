@@ -22,6 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -55,12 +56,12 @@ func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) fixture {
 	})
 	server := httptest.NewServer(g.Mux(append(g.Routes(), []principal.Route{
 		{Pattern: "/open", Scope: principal.Open, Handler: id},
-		{Pattern: "/mcp", Scope: principal.MCP, Handler: id},
+		{Pattern: "/mcp", Scope: principal.MCP, Bearer: true, Handler: id},
 		{Pattern: "/read", Scope: principal.Read, Handler: id},
 		{Pattern: "/chat", Scope: principal.Chat, Handler: id},
 		{Pattern: "/admin", Scope: principal.Admin, Handler: id},
 		{Pattern: "/of/{org}/{user}", Scope: principal.Org, Handler: id},
-		{Pattern: "/any", Scope: principal.Chat, AnyKey: true, Handler: id, Refuse: func(w http.ResponseWriter, status int, err error) {
+		{Pattern: "/any", Scope: principal.Chat, AnyKey: true, Handler: id, Bearer: true, Refuse: func(w http.ResponseWriter, _ *http.Request, status int, err error) {
 			http.Error(w, "refused: "+err.Error(), status)
 		}},
 		{Pattern: "GET /stream", Scope: principal.Read, Handler: stream},
@@ -562,6 +563,40 @@ func TestParseExpiry(t *testing.T) {
 	for _, bad := range []string{"soon", "-1d", "0d", "-2h", "1e9d", "999999999d"} {
 		if got, err := httpauth.ParseExpiry(bad, now); err == nil {
 			t.Errorf("%q: %v", bad, got)
+		}
+	}
+}
+
+// TestPagesOfOtherOrigins sends requests as browsers do for pages.
+func TestPagesOfOtherOrigins(t *testing.T) {
+	t.Parallel()
+	keys, err := apikey.Open(t.Context(), dbtest.OpenWith(t, dbtest.Fresh(t), db.Options{}), apikey.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := httpauth.New(httpauth.Options{Keys: keys, Browsers: netguard.Browsers{Origins: []string{"https://good.example"}}})
+	t.Cleanup(g.Close)
+	asked := 0
+	serve := func(*http.Request) (any, error) { asked++; return "served", nil }
+	mux := g.Mux([]principal.Route{
+		{Pattern: "/own", Scope: principal.Open, Serve: serve},
+		{Pattern: "/itself", Scope: principal.Open, Serve: serve, Authenticates: true},
+		{Pattern: "/any", Scope: principal.Open, Serve: serve, AnyOrigin: true},
+	})
+	for origin, want := range map[string]int{
+		"https://evil.example": http.StatusForbidden, "": http.StatusForbidden, "null": http.StatusForbidden,
+		"https://good.example": http.StatusOK, "http://localhost:8080": http.StatusOK, "none": http.StatusOK,
+	} {
+		for path, want := range map[string]int{"/own": want, "/itself": want, "/any": http.StatusOK} {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, nil)
+			if origin != "none" {
+				r.Header.Set("Origin", origin)
+			}
+			w, before := httptest.NewRecorder(), asked
+			mux.ServeHTTP(w, r)
+			if w.Code != want || (asked > before) != (want == http.StatusOK) || w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("%s from %q: %d %v %s", path, origin, w.Code, w.Header(), w.Body)
+			}
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/access/cookie"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -90,22 +91,21 @@ func daysOf(text string) (n int, ok bool) {
 	return n, ok && err == nil && n > 0 && n <= 36_500
 }
 
-func (a *Authenticator) keys(w http.ResponseWriter, r *http.Request) error {
+func (a *Authenticator) keys(r *http.Request) (any, error) {
 	list, err := a.options.Keys.List(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	views := make([]KeyView, len(list))
 	for i := range list {
 		views[i] = ViewOf(list[i], time.Now())
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"keys": views})
-	return nil
+	return map[string]any{"keys": views}, nil
 }
 
 func (a *Authenticator) create(w http.ResponseWriter, r *http.Request) error {
 	var want NewKey
-	if err := readJSON(w, r, &want); err != nil {
+	if err := readJSON(r, &want); err != nil {
 		return err
 	}
 	key, err := want.Key(time.Now())
@@ -133,22 +133,21 @@ func (a *Authenticator) make(w http.ResponseWriter, r *http.Request, key apikey.
 	a.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "made_key", made.ID())
 	v := ViewOf(made, time.Now())
 	v.Token = token
-	writeJSON(w, http.StatusCreated, v)
+	httpjson.JSON(w, http.StatusCreated, v)
 	return nil
 }
 
-func (a *Authenticator) revokeNamed(w http.ResponseWriter, r *http.Request) error {
-	return a.revoke(w, r, r.PathValue("name"))
+func (a *Authenticator) revokeNamed(r *http.Request) (any, error) {
+	return a.revoke(r, r.PathValue("name"))
 }
 
-func (a *Authenticator) revoke(w http.ResponseWriter, r *http.Request, named string) error {
+func (a *Authenticator) revoke(r *http.Request, named string) (any, error) {
 	key, err := a.options.Keys.Revoke(r.Context(), named)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "revoked_key", key.ID())
-	writeJSON(w, http.StatusOK, ViewOf(key, time.Now()))
-	return nil
+	return ViewOf(key, time.Now()), nil
 }
 
 // person returns the person who manages their own keys. Clients do not: a key would
@@ -163,14 +162,14 @@ func person(r *http.Request) (principal.Principal, string, error) {
 }
 
 // ownKeys lists the keys of the person who asks.
-func (a *Authenticator) ownKeys(w http.ResponseWriter, r *http.Request) error {
+func (a *Authenticator) ownKeys(r *http.Request) (any, error) {
 	_, id, err := person(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list, err := a.options.Keys.List(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	views := []KeyView{}
 	for _, key := range list {
@@ -178,14 +177,13 @@ func (a *Authenticator) ownKeys(w http.ResponseWriter, r *http.Request) error {
 			views = append(views, ViewOf(key, time.Now()))
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"keys": views})
-	return nil
+	return map[string]any{"keys": views}, nil
 }
 
 // createOwn makes a key for the person who asks. It has at most their rights, at any time.
 func (a *Authenticator) createOwn(w http.ResponseWriter, r *http.Request) error {
 	var want NewKey
-	if err := readJSON(w, r, &want); err != nil {
+	if err := readJSON(r, &want); err != nil {
 		return err
 	}
 	who, id, err := person(r)
@@ -212,10 +210,10 @@ func (a *Authenticator) createOwn(w http.ResponseWriter, r *http.Request) error 
 
 // revokeOwn revokes a key of the person who asks: by its name in their organisation, or by its
 // ID.
-func (a *Authenticator) revokeOwn(w http.ResponseWriter, r *http.Request) error {
+func (a *Authenticator) revokeOwn(r *http.Request) (any, error) {
 	who, id, err := person(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	name := r.PathValue("name")
 	key, err := a.options.Keys.Find(r.Context(), name, func(k apikey.Key) bool { return k.Person == id && k.Org == who.Org })
@@ -223,10 +221,10 @@ func (a *Authenticator) revokeOwn(w http.ResponseWriter, r *http.Request) error 
 		key, err = a.options.Keys.Find(r.Context(), name, func(k apikey.Key) bool { return k.Person == id })
 	}
 	if fault.CodeOf(err) == fault.NotFound {
-		return fault.New(fault.NotFound, "you have no key %s", name)
+		return nil, fault.New(fault.NotFound, "you have no key %s", name)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return a.revoke(w, r, key.ID())
+	return a.revoke(r, key.ID())
 }

@@ -3,7 +3,6 @@ package httpauth
 import (
 	"errors"
 	"html/template"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -20,40 +19,24 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-const (
-	csrfHeader = "X-CSRF-Token"
-	maxBody    = 64 << 10
-)
+const csrfHeader = "X-CSRF-Token"
 
 // Routes are those for logging in and out and for managing keys.
 func (a *Authenticator) Routes() []principal.Route {
 	return []principal.Route{
-		{Pattern: "POST /api/v1/login", Scope: principal.Open, Handler: a.handle(a.login)},
-		{Pattern: "POST /api/v1/logout", Scope: principal.Open, Body: principal.NoBody, Handler: a.handle(a.logout)},
-		{Pattern: "GET /api/v1/me", Scope: principal.Open, Handler: a.handle(a.me)},
-		{Pattern: "POST /api/v1/owner/link", Scope: principal.Admin, Body: principal.NoBody, Handler: a.handle(a.ownerLink)},
-		{Pattern: "GET " + ownerPath, Scope: principal.Open, Handler: a.handle(a.signInOwner)},
-		{Pattern: "POST /api/v1/me/org", Scope: principal.Open, Handler: a.handle(a.chooseOrg)},
-		{Pattern: "GET /api/v1/me/keys", Scope: principal.Open, Handler: a.handle(a.ownKeys)},
-		{Pattern: "POST /api/v1/me/keys", Scope: principal.Open, Handler: a.handle(a.createOwn)},
-		{Pattern: "DELETE /api/v1/me/keys/{name}", Scope: principal.Open, Handler: a.handle(a.revokeOwn)},
-		{Pattern: "GET /api/v1/keys", Scope: principal.Admin, Handler: a.handle(a.keys)},
-		{Pattern: "POST /api/v1/keys", Scope: principal.Admin, Handler: a.handle(a.create)},
-		{Pattern: "DELETE /api/v1/keys/{name}", Scope: principal.Admin, Handler: a.handle(a.revokeNamed)},
+		{Pattern: "POST /api/v1/login", Scope: principal.Open, Write: a.login},
+		{Pattern: "POST /api/v1/logout", Scope: principal.Open, Body: principal.NoBody, Write: a.logout},
+		{Pattern: "GET /api/v1/me", Scope: principal.Open, Write: a.me},
+		{Pattern: "POST /api/v1/owner/link", Scope: principal.Admin, Body: principal.NoBody, Serve: a.ownerLink},
+		{Pattern: "GET " + ownerPath, Scope: principal.Open, Write: a.signInOwner},
+		{Pattern: "POST /api/v1/me/org", Scope: principal.Open, Serve: a.chooseOrg},
+		{Pattern: "GET /api/v1/me/keys", Scope: principal.Open, Serve: a.ownKeys},
+		{Pattern: "POST /api/v1/me/keys", Scope: principal.Open, Write: a.createOwn},
+		{Pattern: "DELETE /api/v1/me/keys/{name}", Scope: principal.Open, Serve: a.revokeOwn},
+		{Pattern: "GET /api/v1/keys", Scope: principal.Admin, Serve: a.keys},
+		{Pattern: "POST /api/v1/keys", Scope: principal.Admin, Write: a.create},
+		{Pattern: "DELETE /api/v1/keys/{name}", Scope: principal.Admin, Serve: a.revokeNamed},
 	}
-}
-
-// handle serves a function that may return an error, and refuses pages of other sites.
-func (a *Authenticator) handle(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := a.options.Browsers.Refusal(r)
-		if err == nil {
-			err = serve(w, r)
-		}
-		if err != nil {
-			refuse(w, httpjson.StatusOf(err), err)
-		}
-	})
 }
 
 // Me describes the caller, as GET /api/v1/me and POST /api/v1/login answer it.
@@ -90,7 +73,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Key string `json:"key"`
 	}
-	if err := readJSON(w, r, &body); err != nil {
+	if err := readJSON(r, &body); err != nil {
 		return err
 	}
 	from, id := netguard.Source(a.remote(r)), keyID(body.Key)
@@ -113,7 +96,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 	cookie.In(r, a.options.Browsers).Set(w, cookie.Session, begun, who.Expires)
 	m := meOf(who, false)
 	m.CSRF = apikey.CSRF(begun)
-	writeJSON(w, http.StatusOK, m)
+	httpjson.JSON(w, http.StatusOK, m)
 	return nil
 }
 
@@ -143,7 +126,7 @@ func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.identify(r)
 	required, unknown := a.KeyRequired(r.Context())
 	if unknown == nil && !required && (err != nil || v.who.IsGuest()) {
-		writeJSON(w, http.StatusUnauthorized, map[string]any{"error": "AuthenticationError", "code": "AUTHENTICATION_ERROR", "guest": true, "message": errGuest.Error(), "hint": fault.HintOf(errGuest)})
+		httpjson.JSON(w, http.StatusUnauthorized, map[string]any{"error": http.StatusText(http.StatusUnauthorized), "code": fault.NeedsAuth, "guest": true, "message": errGuest.Error(), "hint": fault.HintOf(errGuest)})
 		return nil //nolint:nilerr // whatever was wrong, one signs in by a link
 	}
 	if err != nil {
@@ -152,7 +135,7 @@ func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
-	writeJSON(w, http.StatusOK, a.describe(v))
+	httpjson.JSON(w, http.StatusOK, a.describe(v))
 	return nil
 }
 
@@ -170,43 +153,35 @@ func (a *Authenticator) describe(v *access) Me {
 }
 
 // chooseOrg continues a person's session in another of their organisations.
-func (a *Authenticator) chooseOrg(w http.ResponseWriter, r *http.Request) error {
+func (a *Authenticator) chooseOrg(r *http.Request) (any, error) {
 	var body struct {
 		Org string `json:"org"`
 	}
-	if err := readJSON(w, r, &body); err != nil {
-		return err
+	if err := readJSON(r, &body); err != nil {
+		return nil, err
 	}
 	if _, byToken := bearer(r); byToken || a.options.People == nil || !people.IsSession(cookie.In(r, a.options.Browsers).Get(cookie.Session)) {
-		return fault.New(fault.Denied, "only the session of a person has a choice of organisations").
+		return nil, fault.New(fault.Denied, "only the session of a person has a choice of organisations").
 			WithHint("keys and clients have the organisation for which they were made")
 	}
 	v, err := a.identify(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if v.who, err = a.options.People.ChooseOrg(r.Context(), v.cookie, body.Org); err != nil {
-		return err
+		return nil, err
 	}
 	a.options.OnLogin(principal.With(r.Context(), v.who), "org", a.remote(r), true)
-	writeJSON(w, http.StatusOK, a.describe(v))
-	return nil
+	return a.describe(v), nil
 }
 
 // readJSON reads a JSON body. It insists on the content type, since browsers send
 // that for pages of other sites only after a preflight request.
-func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+func readJSON(r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return fault.New(fault.InvalidParams, "the body is not declared as JSON").WithHint("send the header Content-Type: application/json")
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
-		return fault.New(fault.InvalidParams, "the body has more than %d bytes", maxBody)
-	}
-	if err != nil {
-		return fault.Wrap(fault.InvalidParams, err, "read body")
-	}
-	return httpjson.Decode(raw, into)
+	return httpjson.Read(r, into)
 }
 
 // ownerPath is where a link signs the owner's browser in.
@@ -218,13 +193,12 @@ func (a *Authenticator) OwnerLink() string {
 }
 
 // ownerLink answers the owner's commands with such a link. With a key one logs in on the page.
-func (a *Authenticator) ownerLink(w http.ResponseWriter, r *http.Request) error {
+func (a *Authenticator) ownerLink(r *http.Request) (any, error) {
 	path := "/"
 	if principal.Of(r.Context()).ID == principal.LocalID {
 		path = a.OwnerLink()
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"path": path})
-	return nil
+	return map[string]string{"path": path}, nil
 }
 
 // signInOwner begins the owner's session in the browser that opened a link.
@@ -328,7 +302,7 @@ func (a *Authenticator) refuseKeyless(w http.ResponseWriter, r *http.Request, ro
 		a.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "method", r.Method, "path", r.URL.Path, "remote", a.remote(r), "error", err)
 	}
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		refuseRoute(w, route, http.StatusForbidden, err)
+		route.Fail(w, r, http.StatusForbidden, err)
 		return true
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -79,7 +79,7 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{clients, in, people.API{People: all, Browsers: o.Browsers, Audit: o.Audit}}, nil
+	return &Service{clients, in, people.API{People: all, Audit: o.Audit}}, nil
 }
 
 // endAll ends what acts for a person besides sessions and keys.

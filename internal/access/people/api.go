@@ -7,14 +7,12 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // API serves the people to administrators, and those of an organisation to its own.
 type API struct {
-	People   *Store
-	Browsers netguard.Browsers
+	People *Store
 	// Audit records what an administrator did.
 	Audit func(ctx context.Context, action, subject string, detail []byte)
 }
@@ -22,16 +20,16 @@ type API struct {
 // Routes are the routes of the API.
 func (a API) Routes() []principal.Route {
 	route := func(pattern string, serve func(*http.Request) (any, error)) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: principal.Admin, Handler: a.handle(serve)}
+		return principal.Route{Pattern: pattern, Scope: principal.Admin, Serve: serve}
 	}
 	return []principal.Route{
 		route("GET /api/v1/people", func(r *http.Request) (any, error) {
 			list, err := a.People.List(r.Context())
 			return map[string]any{"people": append([]Person{}, list...)}, err
 		}),
-		{Pattern: "GET /api/v1/orgs/{org}/people", Scope: principal.Org, Handler: a.handle(func(r *http.Request) (any, error) {
+		{Pattern: "GET /api/v1/orgs/{org}/people", Scope: principal.Org, Serve: func(r *http.Request) (any, error) {
 			return map[string]any{"people": a.People.Members(r.PathValue("org"))}, nil
-		})},
+		}},
 		route("POST /api/v1/people/{id}/block", a.change("person.block", a.People.Block)).Reads(principal.NoBody),
 		route("POST /api/v1/people/{id}/unblock", a.change("person.unblock", a.People.Unblock)).Reads(principal.NoBody),
 		route("POST /api/v1/people/{id}/orgs", a.join),
@@ -57,7 +55,7 @@ func (a API) join(r *http.Request) (any, error) {
 		Org   string   `json:"org"`
 		Roles []string `json:"roles"`
 	}
-	raw, err := io.ReadAll(io.LimitReader(r.Body, 64<<10))
+	raw, err := io.ReadAll(r.Body)
 	if err == nil {
 		err = httpjson.Decode(raw, &body)
 	}
@@ -75,21 +73,4 @@ func (a API) join(r *http.Request) (any, error) {
 // leave removes a person from an organisation.
 func (a API) leave(r *http.Request) (any, error) {
 	return a.change("person.leave", func(ctx context.Context, id string) error { return a.People.Leave(ctx, id, r.PathValue("name")) })(r)
-}
-
-func (a API) handle(serve func(*http.Request) (any, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body any
-		err := a.Browsers.Refusal(r)
-		if err == nil {
-			body, err = serve(r)
-		}
-		status := http.StatusOK
-		if err != nil {
-			status = httpjson.StatusOf(err)
-			body = map[string]any{"error": fault.From(err)}
-		}
-		w.Header().Set("Cache-Control", "no-store")
-		httpjson.JSON(w, status, body)
-	})
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -125,7 +124,7 @@ const (
 // back from other sites, which send no session.
 func (s *Service) Routes() []principal.Route {
 	route := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: principal.Open, Handler: s.handle(serve), Authenticates: true}
+		return principal.Route{Pattern: pattern, Scope: principal.Open, Write: serve, Refuse: s.refuse, Authenticates: true}
 	}
 	return []principal.Route{
 		route("GET "+Path, s.choose),
@@ -137,18 +136,10 @@ func (s *Service) Routes() []principal.Route {
 	}
 }
 
-// handle serves a function that may return an error, and refuses pages of other sites.
-func (s *Service) handle(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := s.options.Browsers.Refusal(r)
-		if err == nil {
-			err = serve(w, r)
-		}
-		if err != nil {
-			s.options.Log.InfoContext(r.Context(), "not signed in", "path", r.URL.Path, "error", err)
-			page.Write(w, httpjson.StatusOf(err), problemPage, map[string]string{"Problem": err.Error(), "Hint": fault.HintOf(err)})
-		}
-	})
+// refuse shows an error to people.
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
+	s.options.Log.InfoContext(r.Context(), "not signed in", "path", r.URL.Path, "error", err)
+	page.Write(w, status, problemPage, map[string]string{"Problem": err.Error(), "Hint": fault.HintOf(err)})
 }
 
 var problemPage = page.New("problem", `<h1>Not signed in</h1><p>{{.Problem}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}<p><a href="/signin">Sign in</a></p>`)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"reflect"
@@ -16,6 +17,15 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
 )
+
+// Read decodes the JSON body of a request into the value that into points to, as Decode does.
+func Read(r *http.Request, into any) error {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return fault.Wrap(fault.InvalidParams, err, "read the request")
+	}
+	return Decode(text, into)
+}
 
 // Decode parses text into the value that into points to. An error is an invalid_params
 // fault that names the field.
@@ -166,7 +176,9 @@ func walk(t reflect.Type) func(yield func(string, reflect.Type) bool) {
 func JSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false) // people copy links from here
+	_ = encoder.Encode(body)     // the client may have disconnected
 }
 
 // Error writes an error response with the message, the code, the hint and the
@@ -187,11 +199,15 @@ func Error(w http.ResponseWriter, status int, err error) {
 var statuses = map[fault.Code]int{
 	fault.InvalidParams: http.StatusBadRequest, fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict,
 	fault.Denied: http.StatusForbidden, fault.Config: http.StatusConflict, fault.NeedsAuth: http.StatusUnauthorized, fault.Unavailable: http.StatusServiceUnavailable,
-	fault.Limit: http.StatusTooManyRequests, fault.Upstream: http.StatusBadGateway,
+	fault.Limit: http.StatusTooManyRequests, fault.Upstream: http.StatusBadGateway, fault.Timeout: http.StatusGatewayTimeout,
+	fault.ToolNotFound: http.StatusNotFound, fault.Cancelled: http.StatusServiceUnavailable,
 }
 
 // StatusOf returns the HTTP status of an error.
 func StatusOf(err error) int {
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return http.StatusRequestEntityTooLarge
+	}
 	if status, ok := statuses[fault.CodeOf(err)]; ok {
 		return status
 	}

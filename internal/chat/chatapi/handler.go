@@ -185,15 +185,15 @@ func messageRoutes() []route {
 // Routes returns the paths of this API and the scope that each needs.
 func (d *Handler) Routes() (list []principal.Route) {
 	for _, route := range routes() {
-		served := principal.Route{Pattern: route.method + " " + route.path, Scope: route.scope, Handler: d.guarded(d.handle(route))}
+		served := principal.Route{Pattern: route.method + " " + route.path, Scope: route.scope, Refuse: refuseAs, Handler: d.guarded(d.handle(route))}
 		if route.body == nil {
 			served.Body = principal.NoBody
 		}
 		list = append(list, served)
 	}
 	return append(list,
-		principal.Route{Pattern: "GET /api/v1/openapi.json", Scope: principal.Open, Handler: d.guarded(http.HandlerFunc(d.openAPI))},
-		principal.Route{Pattern: "/api/v1/", Scope: principal.Open, Body: principal.NoBody, Handler: d.guarded(http.HandlerFunc(nothing))})
+		principal.Route{Pattern: "GET /api/v1/openapi.json", Scope: principal.Open, Refuse: refuseAs, Handler: d.guarded(http.HandlerFunc(d.openAPI))},
+		principal.Route{Pattern: "/api/v1/", Scope: principal.Open, Body: principal.NoBody, Refuse: refuseAs, Handler: d.guarded(http.HandlerFunc(nothing))})
 }
 
 func nothing(w http.ResponseWriter, r *http.Request) {
@@ -286,13 +286,24 @@ func failureOf(err error) (body Failure, status int) {
 	return f, w.status
 }
 
+// refuseAs responds to a request that was refused before it reached this package.
+func refuseAs(w http.ResponseWriter, _ *http.Request, status int, err error) {
+	switch status {
+	case http.StatusUnauthorized:
+		err = failure.As(failure.Unauthorized, err)
+	case http.StatusTooManyRequests:
+		err = failure.As(failure.RateLimited, err)
+	}
+	refuse(w, err)
+}
+
 // refuse responds with an error.
 func refuse(w http.ResponseWriter, err error) {
 	body, status := failureOf(err)
 	if body.RetryAfter > 0 {
 		w.Header().Set("Retry-After", principal.RetryHeader(time.Duration(body.RetryAfter)*time.Millisecond))
 	}
-	if status == http.StatusUnauthorized {
+	if status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	httpjson.JSON(w, status, body)

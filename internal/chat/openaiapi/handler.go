@@ -64,7 +64,7 @@ func New(service Service, o Options) *Handler {
 // Routes returns the paths of this API and the scope that each needs.
 func (h *Handler) Routes() []principal.Route {
 	route := func(pattern string, scope principal.Scope, does func(w http.ResponseWriter, r *http.Request) error) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: scope, Handler: h.handle(does), Refuse: refuseAs, AnyKey: true}
+		return principal.Route{Pattern: pattern, Scope: scope, Handler: h.handle(does), Refuse: refuseAs, Bearer: true, AnyKey: true}
 	}
 	return []principal.Route{
 		route("POST /v1/chat/completions", principal.Chat, h.complete).Reads("the JSON of OpenAI, and any fields"),
@@ -255,7 +255,7 @@ func bodyOf(err error, w word) errorBody {
 func refuse(w http.ResponseWriter, err error) { refuseWith(w, words[failure.Of(err)], err) }
 
 // refuseAs responds to a request that was refused before it reached this package.
-func refuseAs(w http.ResponseWriter, status int, err error) {
+func refuseAs(w http.ResponseWriter, _ *http.Request, status int, err error) {
 	known := words[failure.Of(err)]
 	if status == http.StatusUnauthorized {
 		known = words[failure.Unauthorized]

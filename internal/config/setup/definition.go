@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/config"
 )
 
@@ -107,7 +108,7 @@ func (s *Service) addServer(r *http.Request) (any, error) {
 		Namespace string `json:"namespace"`
 		settings
 	}
-	if err := read(r, &body); err != nil {
+	if err := httpjson.Read(r, &body); err != nil {
 		return nil, err
 	}
 	change, err := body.change()
@@ -127,7 +128,7 @@ func (s *Service) addServer(r *http.Request) (any, error) {
 // editServer changes a server of the configuration file.
 func (s *Service) editServer(r *http.Request) (any, error) {
 	var body settings
-	if err := read(r, &body); err != nil {
+	if err := httpjson.Read(r, &body); err != nil {
 		return nil, err
 	}
 	change, err := body.change()

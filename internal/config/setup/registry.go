@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/clientfile"
@@ -76,7 +77,7 @@ func (s *Service) addListed(r *http.Request) (any, error) {
 		Namespace string                       `json:"namespace,omitempty"`
 		Values    map[string]map[string]string `json:"values,omitempty"` // by kind and name of what it needs
 	}
-	if err := read(r, &body); err != nil {
+	if err := httpjson.Read(r, &body); err != nil {
 		return nil, err
 	}
 	if body.Name == "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/clientfile"
 )
@@ -60,7 +61,7 @@ func (s *Service) importNamed(r *http.Request) (any, error) {
 		Text   string            `json:"text,omitempty"`
 		Inputs map[string]string `json:"inputs,omitempty"`
 	}
-	if err := read(r, &body); err != nil {
+	if err := httpjson.Read(r, &body); err != nil {
 		return nil, err
 	}
 	if len(body.Names) == 0 && body.Text == "" {

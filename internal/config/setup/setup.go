@@ -6,7 +6,6 @@ package setup
 import (
 	"cmp"
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/clientfile"
@@ -35,7 +33,6 @@ type Options struct {
 	Programs bool
 	Reload   func(ctx context.Context) // applies the changed file
 	Audit    func(ctx context.Context, action, subject string, detail []byte)
-	Browsers netguard.Browsers
 }
 
 // Service answers /api/v1/setup.
@@ -58,7 +55,6 @@ func For(loaded *config.Loaded, env config.Environment, o Options) *Service {
 	o.System = clientfile.System{OS: runtime.GOOS, Home: cmp.Or(env["HOME"], env["USERPROFILE"]), Dir: folder, Getenv: func(name string) string { return env[name] }}
 	o.Registry = registry.Client{URL: loaded.Registry.URL, HTTP: &http.Client{Timeout: registryTimeout}}
 	o.Programs = loaded.HUD.AddPrograms && config.ListensLocally(loaded.Listen)
-	o.Browsers = loaded.Browsers()
 	return New(o)
 }
 
@@ -67,7 +63,7 @@ const registryTimeout = time.Minute
 // Routes are the paths of the API and the scope that each requires.
 func (s *Service) Routes() []principal.Route {
 	route := func(pattern string, scope principal.Scope, handle func(r *http.Request) (any, error)) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: scope, Handler: s.handler(handle)}
+		return principal.Route{Pattern: pattern, Scope: scope, MaxBody: maxBody, Serve: s.alone(handle)}
 	}
 	return []principal.Route{
 		route("GET /api/v1/setup", principal.Read, s.show),
@@ -86,35 +82,15 @@ func (s *Service) Routes() []principal.Route {
 // maxBody is the largest request body in bytes.
 const maxBody = 256 << 10
 
-func (s *Service) handler(handle func(r *http.Request) (any, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Cache-Control", "no-store")
-		err := s.Browsers.Refusal(r)
-		var body any
-		if err == nil {
-			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-			if r.Method != http.MethodGet {
-				s.editing.Lock()
-				defer s.editing.Unlock()
-			}
-			body, err = handle(r)
+// alone serves changes of the configuration one after the other.
+func (s *Service) alone(handle func(r *http.Request) (any, error)) func(r *http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		if r.Method != http.MethodGet {
+			s.editing.Lock()
+			defer s.editing.Unlock()
 		}
-		if err != nil {
-			httpjson.Error(w, httpjson.StatusOf(err), err)
-			return
-		}
-		httpjson.JSON(w, http.StatusOK, body)
-	})
-}
-
-// read decodes a request's JSON body.
-func read(r *http.Request, into any) error {
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		return fault.Wrap(fault.InvalidParams, err, "read the request")
+		return handle(r)
 	}
-	return httpjson.Decode(raw, into)
 }
 
 // mayAddPrograms refuses requests that do not come from our own page on this machine: who adds

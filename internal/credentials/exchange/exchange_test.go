@@ -50,11 +50,7 @@ func newCompany(t *testing.T) *company {
 	server := httptest.NewUnstartedServer(nil)
 	c.url = "http://" + server.Listener.Addr().String()
 	c.Service = c.node(t, c.clock)
-	mux := http.NewServeMux()
-	for _, route := range c.Routes() {
-		mux.Handle(route.Pattern, route.Handler)
-	}
-	server.Config.Handler = mux
+	server.Config.Handler = principal.Unguarded(c.Routes())
 	server.Start()
 	t.Cleanup(server.Close)
 	logins, err := oauth.Open(t.Context(), c.store, oauth.Options{Key: key, Clock: c.clock})

@@ -2,20 +2,17 @@ package personal
 
 import (
 	"context"
-	"io"
 	"net/http"
 
 	"github.com/luanette/luanette/internal/access/authserver"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // API serves the values of whoever asks.
 type API struct {
-	Values   *Store
-	Browsers netguard.Browsers
+	Values *Store
 	// Audit records which value somebody set or deleted.
 	Audit func(ctx context.Context, action, subject string, detail []byte)
 }
@@ -23,9 +20,9 @@ type API struct {
 // Routes are the routes of the API. They need no scope: everybody has values of their own.
 func (a API) Routes() []principal.Route {
 	return []principal.Route{
-		{Pattern: "GET /api/v1/me/secrets", Scope: principal.Open, Handler: a.handle(a.list)},
-		{Pattern: "PUT /api/v1/me/secrets/{name}", Scope: principal.Open, Handler: a.handle(a.set)},
-		{Pattern: "DELETE /api/v1/me/secrets/{name}", Scope: principal.Open, Handler: a.handle(a.delete)},
+		{Pattern: "GET /api/v1/me/secrets", Scope: principal.Open, Serve: a.list},
+		{Pattern: "PUT /api/v1/me/secrets/{name}", Scope: principal.Open, Serve: a.set},
+		{Pattern: "DELETE /api/v1/me/secrets/{name}", Scope: principal.Open, Serve: a.delete},
 	}
 }
 
@@ -42,7 +39,7 @@ func owner(r *http.Request) (who principal.Principal, id string, err error) {
 	return who, who.LoginOwner(), nil
 }
 
-func (a API) list(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (a API) list(r *http.Request) (any, error) {
 	_, id, err := owner(r)
 	if err != nil {
 		return nil, err
@@ -51,7 +48,7 @@ func (a API) list(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return map[string]any{"secrets": append([]Value{}, list...)}, err
 }
 
-func (a API) set(w http.ResponseWriter, r *http.Request) (any, error) {
+func (a API) set(r *http.Request) (any, error) {
 	who, id, err := owner(r)
 	if err != nil {
 		return nil, err
@@ -59,11 +56,7 @@ func (a API) set(w http.ResponseWriter, r *http.Request) (any, error) {
 	var body struct {
 		Value string `json:"value"`
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		return nil, fault.Wrap(fault.InvalidParams, err, "read body").WithHint("send {\"value\": \"…\"} of at most %d bytes", maxBody)
-	}
-	if err := httpjson.Decode(raw, &body); err != nil {
+	if err := httpjson.Read(r, &body); err != nil {
 		return nil, err
 	}
 	name := r.PathValue("name")
@@ -74,7 +67,7 @@ func (a API) set(w http.ResponseWriter, r *http.Request) (any, error) {
 	return map[string]string{"name": name}, nil
 }
 
-func (a API) delete(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (a API) delete(r *http.Request) (any, error) {
 	_, id, err := owner(r)
 	if err != nil {
 		return nil, err
@@ -85,22 +78,4 @@ func (a API) delete(_ http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	a.Audit(r.Context(), "secret.delete", name, nil)
 	return map[string]string{"name": name}, nil
-}
-
-const maxBody = 64 << 10
-
-func (a API) handle(serve func(http.ResponseWriter, *http.Request) (any, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body any
-		err := a.Browsers.Refusal(r)
-		if err == nil {
-			body, err = serve(w, r)
-		}
-		w.Header().Set("Cache-Control", "no-store")
-		if err != nil {
-			httpjson.Error(w, httpjson.StatusOf(err), err)
-			return
-		}
-		httpjson.JSON(w, http.StatusOK, body)
-	})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -73,13 +72,10 @@ func TestValuesOverHTTP(t *testing.T) {
 	t.Parallel()
 	values := open(t, dbtest.Open(t, dbtest.SQLite(t)))
 	var audited []string
-	mux := http.NewServeMux()
 	api := personal.API{Values: values, Audit: func(_ context.Context, action, subject string, detail []byte) {
 		audited = append(audited, action+" "+subject+string(detail))
 	}}
-	for _, route := range api.Routes() {
-		mux.Handle(route.Pattern, route.Handler)
-	}
+	mux := principal.Unguarded(api.Routes())
 	ann := principal.Principal{ID: "person:ann", Name: "ann"}
 	tests := []struct {
 		who          principal.Principal

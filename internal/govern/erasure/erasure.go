@@ -18,7 +18,6 @@ import (
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/personal"
@@ -46,8 +45,7 @@ type Options struct {
 	// before it.
 	Tables []personal.Table
 	// Parts are erased before the tables.
-	Parts    []Part
-	Browsers netguard.Browsers
+	Parts []Part
 	// Audit records that somebody was exported or erased.
 	Audit func(ctx context.Context, action, subject string, detail []byte)
 	Clock clock.Clock // nil: the machine's

@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -88,22 +85,9 @@ func (o *Orgs) unused(a account, day int64) int64 {
 	return l.left
 }
 
-// Routes are the routes of the API, for the pages of some origins.
-func (o *Orgs) Routes(browsers netguard.Browsers) []principal.Route {
-	return []principal.Route{{Pattern: "GET /api/v1/orgs/{org}/usage", Scope: principal.Org, Handler: o.serveUsage(browsers)}}
-}
-
-func (o *Orgs) serveUsage(browsers netguard.Browsers) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var u OrgUsage
-		err := browsers.Refusal(r)
-		if err == nil {
-			u, err = o.Usage(r.Context(), r.PathValue("org"))
-		}
-		if err != nil {
-			httpjson.JSON(w, httpjson.StatusOf(err), map[string]any{"error": fault.From(err)})
-			return
-		}
-		httpjson.JSON(w, http.StatusOK, u)
-	}
+// Routes are the routes of the API.
+func (o *Orgs) Routes() []principal.Route {
+	return []principal.Route{{Pattern: "GET /api/v1/orgs/{org}/usage", Scope: principal.Org, Serve: func(r *http.Request) (any, error) {
+		return o.Usage(r.Context(), r.PathValue("org"))
+	}}}
 }

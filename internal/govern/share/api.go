@@ -9,14 +9,12 @@ import (
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // API serves the shares of whoever asks.
 type API struct {
-	Shares   *Store
-	Browsers netguard.Browsers
+	Shares *Store
 	// Audit records what was shared with whom.
 	Audit func(ctx context.Context, action, subject string, detail []byte)
 }
@@ -25,15 +23,15 @@ type API struct {
 // the kind, and everybody may know what is shared with them.
 func (a API) Routes() []principal.Route {
 	return []principal.Route{
-		{Pattern: "GET /api/v1/shares", Scope: principal.Open, Handler: a.handle(http.StatusOK, a.list)},
-		{Pattern: "POST /api/v1/shares", Scope: principal.Open, Handler: a.handle(http.StatusCreated, a.create)},
-		{Pattern: "DELETE /api/v1/shares/{id}", Scope: principal.Open, Handler: a.handle(http.StatusOK, a.remove)},
-		{Pattern: "GET /api/v1/people/colleagues", Scope: principal.Open, Handler: a.handle(http.StatusOK, a.colleagues)},
+		{Pattern: "GET /api/v1/shares", Scope: principal.Open, Serve: known(a.list)},
+		{Pattern: "POST /api/v1/shares", Scope: principal.Open, Write: a.create},
+		{Pattern: "DELETE /api/v1/shares/{id}", Scope: principal.Open, Serve: known(a.remove)},
+		{Pattern: "GET /api/v1/people/colleagues", Scope: principal.Open, Serve: known(a.colleagues)},
 	}
 }
 
 // list lists the shares of a thing, those with the caller, or those of the caller's things.
-func (a API) list(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (a API) list(r *http.Request) (any, error) {
 	query, s := r.URL.Query(), a.Shares
 	var list []Share
 	var err error
@@ -92,14 +90,22 @@ func (s *Store) OfCaller(ctx context.Context) ([]Share, error) {
 	return s.existing(ctx, list)
 }
 
-func (a API) create(w http.ResponseWriter, r *http.Request) (any, error) {
+func (a API) create(w http.ResponseWriter, r *http.Request) error {
+	made, err := known(a.created)(r)
+	if err == nil {
+		httpjson.JSON(w, http.StatusCreated, made)
+	}
+	return err
+}
+
+func (a API) created(r *http.Request) (any, error) {
 	var body struct {
 		Kind principal.Kind  `json:"kind"`
 		ID   string          `json:"id"`
 		To   string          `json:"to"`
 		May  principal.Level `json:"may"`
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<10))
+	raw, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, fault.Wrap(fault.InvalidParams, err, "read body")
 	}
@@ -113,7 +119,7 @@ func (a API) create(w http.ResponseWriter, r *http.Request) (any, error) {
 	return made, err
 }
 
-func (a API) remove(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (a API) remove(r *http.Request) (any, error) {
 	gone, err := a.Shares.Remove(r.Context(), r.PathValue("id"))
 	if err == nil {
 		a.Audit(r.Context(), "share.remove", string(gone.Kind)+" "+gone.Thing, nil)
@@ -123,7 +129,7 @@ func (a API) remove(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 // colleagues lists with whom the caller can share: it is for people who are signed in, their
 // keys, and administrators.
-func (a API) colleagues(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (a API) colleagues(r *http.Request) (any, error) {
 	who := principal.Of(r.Context())
 	if err := mayShare(who, ""); err != nil {
 		return nil, err
@@ -138,22 +144,12 @@ func (a API) colleagues(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return map[string]any{"people": list, "roles": roles}, nil
 }
 
-// handle serves known callers, and refuses pages of other sites.
-func (a API) handle(status int, serve func(http.ResponseWriter, *http.Request) (any, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := a.Browsers.Refusal(r)
-		if err == nil && principal.Of(r.Context()).ID == principal.Anonymous().ID {
-			err = fault.New(fault.Denied, "shares are those of somebody: sign in, or send a key")
+// known serves known callers.
+func known(serve func(*http.Request) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		if principal.Of(r.Context()).ID == principal.Anonymous().ID {
+			return nil, fault.New(fault.Denied, "shares are those of somebody: sign in, or send a key")
 		}
-		var body any
-		if err == nil {
-			body, err = serve(w, r)
-		}
-		if err != nil {
-			httpjson.Error(w, httpjson.StatusOf(err), err)
-			return
-		}
-		w.Header().Set("Cache-Control", "no-store")
-		httpjson.JSON(w, status, body)
-	})
+		return serve(r)
+	}
 }

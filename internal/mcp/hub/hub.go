@@ -85,7 +85,7 @@ func New(opts Options) *Hub {
 // clients look for an authorization server.
 func (h *Hub) Routes() []principal.Route {
 	route := func(pattern string, scope principal.Scope, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: scope, Guests: scope == principal.MCP, Handler: h.guarded(serve)}
+		return principal.Route{Pattern: pattern, Scope: scope, Guests: scope == principal.MCP, ChecksOrigin: true, Bearer: true, Handler: h.guarded(serve)}
 	}
 	const message = "a JSON-RPC message"
 	list := []principal.Route{

@@ -25,7 +25,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/observe/telemetry/duration"
 )
 
@@ -210,36 +209,31 @@ func (p *providers) addScraped() (sdkmetric.Reader, error) {
 }
 
 // Metrics shows the current values of all instruments to Prometheus, in the format that
-// the request asks for, unless refuse returns an error. It is nil unless Options.Scrape
-// is set.
+// the request asks for. It is nil unless Options.Scrape is set.
 //
 // It is not promhttp, because that adds compression libraries to the binary.
-func (t *Telemetry) Metrics(refuse func(*http.Request) error) http.Handler {
+func (t *Telemetry) Metrics() func(http.ResponseWriter, *http.Request) error {
 	if t.scraped == nil {
 		return nil
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := refuse(r); err != nil {
-			httpjson.Error(w, http.StatusForbidden, err)
-			return
-		}
+	return func(w http.ResponseWriter, r *http.Request) error {
 		families, err := t.scraped.Gather()
 		if err != nil {
-			httpjson.Error(w, http.StatusInternalServerError, fault.Wrap(fault.Internal, err, "read the metrics"))
-			return
+			return fault.Wrap(fault.Internal, err, "read the metrics")
 		}
 		format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
 		w.Header().Set("Content-Type", string(format))
 		encoder := expfmt.NewEncoder(w, format)
 		for _, family := range families {
 			if encoder.Encode(family) != nil {
-				return // the client is gone
+				return nil // the client is gone
 			}
 		}
 		if end, ok := encoder.(io.Closer); ok {
 			_ = end.Close() // the end mark of OpenMetrics
 		}
-	})
+		return nil
+	}
 }
 
 // observeProcess adds instruments for this process, by the semantic conventions for

@@ -10,15 +10,15 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
-func anybody(*http.Request) error { return nil }
-
 // scrape serves a request of Prometheus.
 func scrape(t *testing.T, tel *telemetry.Telemetry, accept string) (kind, text string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
 	r.Header.Set("Accept", accept)
 	w := httptest.NewRecorder()
-	tel.Metrics(anybody).ServeHTTP(w, r)
+	if err := tel.Metrics()(w, r); err != nil {
+		t.Fatal(err)
+	}
 	return w.Header().Get("Content-Type"), w.Body.String()
 }
 
@@ -47,7 +47,7 @@ func TestScrape(t *testing.T) {
 	if kind, text := scrape(t, tel, "application/openmetrics-text;version=1.0.0"); !strings.HasPrefix(kind, "application/openmetrics-text") || !strings.HasSuffix(text, "# EOF\n") {
 		t.Errorf("OpenMetrics: %q, %s", kind, text)
 	}
-	if setup(t, telemetry.Options{}).Metrics(anybody) != nil {
+	if setup(t, telemetry.Options{}).Metrics() != nil {
 		t.Error("metrics are shown although nothing asked for them")
 	}
 }

@@ -4,7 +4,6 @@ package adminapi
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -32,19 +29,17 @@ type Options struct {
 	// OrgUpstreams are those that organisations add for themselves.
 	OrgUpstreams *OrgUpstreams
 
-	Tools    Tools
-	Nodes    func(ctx context.Context) (Nodes, error)
-	Learned  Learned
-	Egress   Egress
-	Sandbox  Sandbox
-	Browsers netguard.Browsers // the origins whose pages may call the API
+	Tools   Tools
+	Nodes   func(ctx context.Context) (Nodes, error)
+	Learned Learned
+	Egress  Egress
+	Sandbox Sandbox
 }
 
 // Server answers /api/v1/pins, /api/v1/policy, /api/v1/audit, /api/v1/upstreams,
 // /api/v1/tools, /api/v1/nodes and /api/v1/search/learned.
 type Server struct {
 	options Options
-	mux     *http.ServeMux
 	routes  []principal.Route
 }
 
@@ -53,7 +48,7 @@ func (s *Server) Routes() []principal.Route { return s.routes }
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{options: o, mux: http.NewServeMux()}
+	s := &Server{options: o}
 	s.adminOnly("GET /api/v1/policy/check", s.checkPolicy)
 	s.readers("GET /api/v1/audit", s.listAudit) // own entries; the store decides
 	s.adminOnly("GET /api/v1/audit/chains", s.listChains)
@@ -82,9 +77,6 @@ func New(o Options) *Server {
 	return s
 }
 
-// maxBody is the largest request body in bytes.
-const maxBody = 64 << 10
-
 // adminOnly adds a route for administrators.
 func (s *Server) adminOnly(pattern string, handle func(r *http.Request) (any, error)) {
 	s.route(pattern, principal.Admin, handle)
@@ -101,45 +93,9 @@ func (s *Server) readers(pattern string, handle func(r *http.Request) (any, erro
 }
 
 func (s *Server) route(pattern string, scope principal.Scope, handle func(r *http.Request) (any, error)) *principal.Route {
-	s.routes = append(s.routes, principal.Route{Pattern: pattern, Scope: scope, Handler: s})
-	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if who := principal.Of(r.Context()); !who.May(scope, who.Org) {
-			writeError(w, fault.New(fault.Denied, "%s lacks the scope %s", who.Title(), scope).WithHint("use a key with the scope %s", scope))
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		body, err := handle(r)
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		httpjson.JSON(w, http.StatusOK, body)
-	})
+	s.routes = append(s.routes, principal.Route{Pattern: pattern, Scope: scope, Serve: handle})
 	return &s.routes[len(s.routes)-1]
 }
-
-// ServeHTTP refuses requests that pages of other origins make in a user's browser.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := s.options.Browsers.Refusal(r); err != nil {
-		writeError(w, err)
-		return
-	}
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
-	s.mux.ServeHTTP(w, r)
-}
-
-// read decodes a request's JSON body.
-func read(r *http.Request, into any) error {
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		return fault.Wrap(fault.InvalidParams, err, "read the request")
-	}
-	return httpjson.Decode(raw, into)
-}
-
-// writeError sends an error in the format that all HTTP endpoints use.
-func writeError(w http.ResponseWriter, err error) { httpjson.Error(w, httpjson.StatusOf(err), err) }
 
 // Sandbox knows what the programs of upstreams were refused.
 type Sandbox interface {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
@@ -66,14 +67,14 @@ func (s *Server) orgRoutes() {
 			Namespace string `json:"namespace"`
 			UpstreamChange
 		}
-		if err := read(r, &body); err != nil {
+		if err := httpjson.Read(r, &body); err != nil {
 			return nil, err
 		}
 		return s.options.OrgUpstreams.add(r.Context(), org, body.Namespace, body.UpstreamChange)
 	}))
 	s.route("PATCH /api/v1/orgs/{org}/upstreams/{name}", principal.Org, inOrg(func(r *http.Request, org string) (any, error) {
 		var body UpstreamChange
-		if err := read(r, &body); err != nil {
+		if err := httpjson.Read(r, &body); err != nil {
 			return nil, err
 		}
 		return s.options.OrgUpstreams.edit(r.Context(), org, r.PathValue("name"), body)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/govern/pin"
 )
@@ -169,7 +170,7 @@ func (d DecideRequest) decision(by string) (pin.Decision, error) {
 
 func (s *Server) decidePin(r *http.Request) (any, error) {
 	var body DecideRequest
-	if err := read(r, &body); err != nil {
+	if err := httpjson.Read(r, &body); err != nil {
 		return nil, err
 	}
 	decision, err := body.decision(principal.Of(r.Context()).Name)
@@ -197,7 +198,7 @@ type ApproveResult struct {
 
 func (s *Server) approvePins(r *http.Request) (any, error) {
 	var body ApproveRequest
-	if err := read(r, &body); err != nil {
+	if err := httpjson.Read(r, &body); err != nil {
 		return nil, err
 	}
 	if body.Upstream == "" {

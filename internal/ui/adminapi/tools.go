@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -156,7 +157,7 @@ type ToolState struct {
 
 func (s *Server) changeTool(r *http.Request) (any, error) {
 	var want ToolChange
-	if err := read(r, &want); err != nil {
+	if err := httpjson.Read(r, &want); err != nil {
 		return nil, err
 	}
 	space, name, found := strings.Cut(r.PathValue("name"), ".")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/builtin"
 )
 
@@ -139,7 +140,7 @@ func (s *Server) addUpstream(r *http.Request) (any, error) {
 		Namespace string `json:"namespace"`
 		UpstreamChange
 	}
-	if err := read(r, &body); err != nil {
+	if err := httpjson.Read(r, &body); err != nil {
 		return nil, err
 	}
 	return s.options.Upstreams.Add(r.Context(), body.Namespace, body.UpstreamChange)
@@ -147,7 +148,7 @@ func (s *Server) addUpstream(r *http.Request) (any, error) {
 
 func (s *Server) editUpstream(r *http.Request) (any, error) {
 	var body UpstreamChange
-	if err := read(r, &body); err != nil {
+	if err := httpjson.Read(r, &body); err != nil {
 		return nil, err
 	}
 	return s.options.Upstreams.Edit(r.Context(), r.PathValue("name"), body)

@@ -4,19 +4,19 @@ package contents
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"mime"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -33,7 +33,6 @@ type Store interface {
 
 // Options limit what the server accepts.
 type Options struct {
-	Browsers  netguard.Browsers
 	MaxUpload int64 // bytes
 }
 
@@ -48,67 +47,51 @@ func New(store Store, o Options) *Server { return &Server{store, o} }
 
 // Routes are the server's paths and the scope that each requires.
 func (s *Server) Routes() []principal.Route {
-	route := func(pattern string, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: principal.MCP, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if s.sameOrigin(w, r) {
-				serve(w, r)
-			}
-		})}
+	route := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) principal.Route {
+		return principal.Route{Pattern: pattern, Scope: principal.MCP, Write: withoutPaths(serve)}
 	}
+	put := route("POST /cas", unrestricted(s.put)).Reads("a content")
+	put.MaxBody = s.options.MaxUpload
 	return []principal.Route{
 		route("GET /artifact/{id}", s.artifact),
 		route("GET /artifact/{id}/meta", s.meta),
 		route("GET /artifacts", unrestricted(s.list)),
-		route("POST /cas", unrestricted(s.put)).Reads("a content"),
+		put,
 		route("GET /cas/{hash}", s.content),
 	}
 }
 
 // unrestricted refuses keys that are limited to some tools. These may fetch contents
 // by name, but neither list nor store any.
-func unrestricted(serve http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func unrestricted(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		if who := principal.Of(r.Context()); len(who.Tools) > 0 {
-			writeError(w, fault.New(fault.Denied, "%s is limited to some tools", who.Title()).
-				WithHint("it may only fetch contents by name: /artifact/{id} and /cas/{hash}"))
-			return
+			return fault.New(fault.Denied, "%s is limited to some tools", who.Title()).
+				WithHint("it may only fetch contents by name: /artifact/{id} and /cas/{hash}")
 		}
-		serve(w, r)
+		return serve(w, r)
 	}
 }
 
-// sameOrigin refuses requests from pages of other origins and requests with an unknown
-// Host header. It reports whether the request may go on.
-func (s *Server) sameOrigin(w http.ResponseWriter, r *http.Request) bool {
-	err := s.options.Browsers.Refusal(r)
-	if err != nil {
-		writeError(w, err)
-	}
-	return err == nil
-}
-
-func (s *Server) artifact(w http.ResponseWriter, r *http.Request) {
+func (s *Server) artifact(w http.ResponseWriter, r *http.Request) error {
 	view, err := s.store.Artifact(r.Context(), r.PathValue("id"))
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	c, err := s.store.Content(r.Context(), view.Hash)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	w.Header().Set("X-Artifact-Id", view.ID)
-	serveFile(w, r, s.store.Open, c)
+	return serveFile(w, r, s.store.Open, c)
 }
 
-func (s *Server) content(w http.ResponseWriter, r *http.Request) {
+func (s *Server) content(w http.ResponseWriter, r *http.Request) error {
 	c, err := s.store.Content(r.Context(), r.PathValue("hash"))
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
-	serveFile(w, r, s.store.Open, c)
+	return serveFile(w, r, s.store.Open, c)
 }
 
 // opener opens a content.
@@ -117,8 +100,29 @@ type opener func(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
 // serveFile sends a content. A content never changes, so clients may cache it forever. Its
 // MIME type comes from the client that stored it: the headers stop browsers from
 // guessing another type and from running it.
-func serveFile(w http.ResponseWriter, r *http.Request, open opener, c cas.File) {
-	header := w.Header()
+func serveFile(w http.ResponseWriter, r *http.Request, open opener, c cas.File) error {
+	if c.Path != "" {
+		if file, err := os.Open(c.Path); err == nil {
+			defer func() { _ = file.Close() }()
+			setHeader(w.Header(), c)
+			http.ServeContent(w, r, "", time.Time{}, file)
+			return nil
+		}
+	}
+	body, err := open(r.Context(), c.Hash)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
+	setHeader(w.Header(), c)
+	w.Header().Set("Content-Length", strconv.FormatInt(c.Size, 10)) // not a file: no ranges
+	if r.Method != http.MethodHead {
+		_, _ = io.Copy(w, body) // the client may have disconnected
+	}
+	return nil
+}
+
+func setHeader(header http.Header, c cas.File) {
 	header.Set("Content-Type", c.MIME)
 	header.Set("Etag", `"`+c.Hash.String()+`"`)
 	header.Set("Cache-Control", "private, max-age=31536000, immutable")
@@ -128,14 +132,6 @@ func serveFile(w http.ResponseWriter, r *http.Request, open opener, c cas.File) 
 	if !showsInline(c.MIME) {
 		header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": c.Hash.Short()}))
 	}
-	if c.Path != "" {
-		if file, err := os.Open(c.Path); err == nil {
-			defer func() { _ = file.Close() }()
-			http.ServeContent(w, r, "", time.Time{}, file)
-			return
-		}
-	}
-	copyFile(w, r, open, c)
 }
 
 // showsInline reports whether a browser may display the type: types without scripts.
@@ -146,114 +142,80 @@ func showsInline(kind string) bool {
 		family == "image" && kind != "image/svg+xml"
 }
 
-// copyFile sends a content that is not a file, without ranges.
-func copyFile(w http.ResponseWriter, r *http.Request, open opener, c cas.File) {
-	body, err := open(r.Context(), c.Hash)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	defer func() { _ = body.Close() }()
-	w.Header().Set("Content-Length", strconv.FormatInt(c.Size, 10))
-	if r.Method == http.MethodHead {
-		return
-	}
-	_, _ = io.Copy(w, body) // the client may have disconnected
-}
-
-func (s *Server) meta(w http.ResponseWriter, r *http.Request) {
+func (s *Server) meta(w http.ResponseWriter, r *http.Request) error {
 	view, err := s.store.Artifact(r.Context(), r.PathValue("id"))
-	writeJSON(w, http.StatusOK, view, err)
+	return sent(w, view, err)
 }
 
-func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	q := hootenanny.Search{Tags: query["tag"], Creator: query.Get("creator"), Vibe: query.Get("vibe"), Cursor: query.Get("cursor"), Limit: 100}
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 200 {
-			writeError(w, fault.New(fault.InvalidParams, "limit: %q is not valid", text).WithHint("use 1 to 200"))
-			return
-		}
-		q.Limit = n
+	limit, err := limitOf(query)
+	if err != nil {
+		return err
 	}
-	list, err := s.store.Artifacts(r.Context(), q)
-	writeJSON(w, http.StatusOK, list, err)
+	list, err := s.store.Artifacts(r.Context(), hootenanny.Search{
+		Tags: query["tag"], Creator: query.Get("creator"), Vibe: query.Get("vibe"), Cursor: query.Get("cursor"), Limit: limit,
+	})
+	return sent(w, list, err)
+}
+
+// limitOf is how many artifacts a request asks for.
+func limitOf(query url.Values) (int, error) {
+	text := query.Get("limit")
+	if text == "" {
+		return 100, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 200 {
+		return 0, fault.New(fault.InvalidParams, "limit: %q is not valid", text).WithHint("use 1 to 200")
+	}
+	return n, nil
 }
 
 // put stores the body of a request; its MIME type is the Content-Type header.
-func (s *Server) put(w http.ResponseWriter, r *http.Request) {
+func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
+	large := &http.MaxBytesError{Limit: s.options.MaxUpload}
 	if r.ContentLength > s.options.MaxUpload {
-		writeError(w, s.tooLarge())
-		return
+		return s.tooLarge(large)
 	}
-	stored, err := s.store.PutContent(r.Context(), http.MaxBytesReader(w, r.Body, s.options.MaxUpload), r.Header.Get("Content-Type"))
-	var large *http.MaxBytesError
+	stored, err := s.store.PutContent(r.Context(), r.Body, r.Header.Get("Content-Type"))
 	if errors.As(err, &large) {
-		err = s.tooLarge()
+		return s.tooLarge(err)
 	}
-	if err == nil {
-		w.Header().Set("Location", "/cas/"+stored.Hash)
-	}
-	writeJSON(w, http.StatusCreated, stored, err)
-}
-
-func (s *Server) tooLarge() error {
-	return fault.New(fault.Limit, "the content is larger than %d bytes", s.options.MaxUpload).WithHint("raise music.upload_mb")
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any, err error) {
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
-}
-
-// writeError sends an error as JSON, without the headers of a content.
-func writeError(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	switch fault.CodeOf(err) {
-	case fault.InvalidParams:
-		status = http.StatusBadRequest
-	case fault.NotFound:
-		status = http.StatusNotFound
-	case fault.Denied:
-		status = http.StatusForbidden
-	case fault.Conflict:
-		status = http.StatusConflict
-	case fault.Limit:
-		status = http.StatusRequestEntityTooLarge
-	case fault.Unavailable:
-		status = http.StatusServiceUnavailable
-	}
-	shown := fault.From(err)
-	if cause := withoutPath(err); cause != nil {
-		shown = &fault.Error{Code: fault.CodeOf(err), Msg: "the store of contents: " + cause.Error(), Hint: fault.HintOf(err)}
-	}
-	for _, name := range []string{"Etag", "Cache-Control", "Content-Disposition", "Content-Length"} {
-		w.Header().Del(name)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": shown}) // the client may have disconnected
-}
-
-// withoutPath returns what went wrong with a file of the server, without its path; nil if
-// nothing did.
-func withoutPath(err error) error {
-	var file *fs.PathError
-	var files *os.LinkError
-	switch {
-	case errors.As(err, &file):
-		return file.Err
-	case errors.As(err, &files):
-		return files.Err
-	}
+	w.Header().Set("Location", "/cas/"+stored.Hash)
+	httpjson.JSON(w, http.StatusCreated, stored)
 	return nil
+}
+
+func (s *Server) tooLarge(cause error) error {
+	return fault.Wrap(fault.Limit, cause, "the content is larger than %d bytes", s.options.MaxUpload).WithHint("raise music.upload_mb")
+}
+
+// sent sends a body as JSON.
+func sent(w http.ResponseWriter, body any, err error) error {
+	if err == nil {
+		httpjson.JSON(w, http.StatusOK, body)
+	}
+	return err
+}
+
+// withoutPaths hides where files of the server are from those who read errors.
+func withoutPaths(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		err := serve(w, r)
+		cause := err
+		if file := (*fs.PathError)(nil); errors.As(err, &file) {
+			cause = file.Err
+		}
+		if files := (*os.LinkError)(nil); errors.As(err, &files) {
+			cause = files.Err
+		}
+		if cause == err { //nolint:errorlint // the same, not alike
+			return err
+		}
+		return &fault.Error{Code: fault.CodeOf(err), Msg: "the store of contents: " + cause.Error(), Hint: fault.HintOf(err)}
+	}
 }

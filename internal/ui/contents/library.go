@@ -4,12 +4,11 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/music/abc"
 	"github.com/luanette/luanette/internal/store/artifact"
@@ -19,8 +18,7 @@ import (
 // Library lists, serves and deletes everything that is stored: scripts, published tools
 // and artifacts of every kind. Unlike Server it does not need the music tools.
 type Library struct {
-	Files    *artifact.Files
-	Browsers netguard.Browsers
+	Files *artifact.Files
 	// Published returns the scripts that are tools of the caller now.
 	Published func(context.Context) map[cas.Ref]PublishedAs
 	// NameOf returns the name of an owner; nil: their IDs are shown.
@@ -111,37 +109,26 @@ func kindOf(mime string) string {
 
 // Routes are the library's paths and the scope that each requires.
 func (l *Library) Routes() []principal.Route {
-	route := func(pattern string, scope principal.Scope, serve func(w http.ResponseWriter, r *http.Request) error) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: scope, Handler: unrestricted(func(w http.ResponseWriter, r *http.Request) {
-			err := l.Browsers.Refusal(r)
-			if err == nil {
-				err = serve(w, r)
-			}
-			if err != nil {
-				writeError(w, err)
-			}
-		})}
+	route := func(pattern string, serve func(w http.ResponseWriter, r *http.Request) error) principal.Route {
+		return principal.Route{Pattern: pattern, Scope: principal.MCP, Write: withoutPaths(unrestricted(serve))}
 	}
 	return []principal.Route{
-		route("GET /api/v1/library", principal.MCP, l.list),
-		route("GET /api/v1/library/{id}", principal.MCP, l.one),
-		route("GET /api/v1/library/{id}/content", principal.MCP, l.content),
-		route("GET /api/v1/library/{id}/midi", principal.MCP, l.midi),
-		route("DELETE /api/v1/library/{id}", principal.MCP, l.remove),
-		route("POST /api/v1/library/{id}/restore", principal.MCP, l.restore).Reads(principal.NoBody),
+		route("GET /api/v1/library", l.list),
+		route("GET /api/v1/library/{id}", l.one),
+		route("GET /api/v1/library/{id}/content", l.content),
+		route("GET /api/v1/library/{id}/midi", l.midi),
+		route("DELETE /api/v1/library/{id}", l.remove),
+		route("POST /api/v1/library/{id}/restore", l.restore).Reads(principal.NoBody),
 	}
 }
 
 func (l *Library) list(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	q := artifact.Query{Tags: query["tag"], Creator: query.Get("creator"), Vibe: query.Get("find"), Cursor: query.Get("cursor"), Limit: 100}
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 200 {
-			return fault.New(fault.InvalidParams, "limit: %q is not valid", text).WithHint("use 1 to 200")
-		}
-		q.Limit = n
+	limit, err := limitOf(query)
+	if err != nil {
+		return err
 	}
+	q := artifact.Query{Tags: query["tag"], Creator: query.Get("creator"), Vibe: query.Get("find"), Cursor: query.Get("cursor"), Limit: limit}
 	wanted := query.Get("kind")
 	if wanted == "tool" {
 		return l.tools(w, r, q)
@@ -165,8 +152,7 @@ func (l *Library) list(w http.ResponseWriter, r *http.Request) error {
 		}
 		out.Items = append(out.Items, item)
 	}
-	writeJSON(w, http.StatusOK, out, nil)
-	return nil
+	return sent(w, out, nil)
 }
 
 // tools lists the scripts that are tools now.
@@ -192,8 +178,7 @@ func (l *Library) tools(w http.ResponseWriter, r *http.Request, q artifact.Query
 	}
 	slices.SortFunc(out.Items, func(a, b Item) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	out.Total = len(out.Items)
-	writeJSON(w, http.StatusOK, out, nil)
-	return nil
+	return sent(w, out, nil)
 }
 
 // shownTags returns tags without the one that marks scripts.
@@ -232,7 +217,7 @@ func (l *Library) itemOf(ctx context.Context, a *artifact.Artifact, published ma
 func (l *Library) writeItem(w http.ResponseWriter, r *http.Request, a *artifact.Artifact) error {
 	item, err := l.itemOf(r.Context(), a, l.Published(r.Context()))
 	if err == nil {
-		writeJSON(w, http.StatusOK, item, nil)
+		httpjson.JSON(w, http.StatusOK, item)
 	}
 	return err
 }
@@ -263,8 +248,7 @@ func (l *Library) content(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	serveFile(w, r, l.Files.Open, file)
-	return nil
+	return serveFile(w, r, l.Files.Open, file)
 }
 
 // maxTune limits what is converted for a preview.
@@ -308,8 +292,7 @@ func (l *Library) remove(w http.ResponseWriter, r *http.Request) error {
 	a, err := l.find(r)
 	if fault.CodeOf(err) == fault.NotFound {
 		c, err := l.Files.Release(r.Context(), r.PathValue("id"))
-		writeJSON(w, http.StatusOK, Item{Hash: c.Hash.String(), Kind: kindOf(c.MIME), MIMEType: c.MIME, Size: c.Size, Tags: []string{}, CreatedAt: c.CreatedAt.UTC()}, err)
-		return nil
+		return sent(w, Item{Hash: c.Hash.String(), Kind: kindOf(c.MIME), MIMEType: c.MIME, Size: c.Size, Tags: []string{}, CreatedAt: c.CreatedAt.UTC()}, err)
 	}
 	if err != nil {
 		return err

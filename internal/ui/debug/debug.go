@@ -9,8 +9,6 @@ import (
 	"strconv"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -19,55 +17,43 @@ const MaxSeconds = 60
 
 // Routes are the paths, all for administrators. The command line, which net/http/pprof
 // serves too, is not among them: it may contain secrets.
-func Routes(browsers netguard.Browsers) []principal.Route {
-	route := func(pattern string, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: principal.Admin, Handler: guarded(serve, browsers)}
+func Routes() []principal.Route {
+	route := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) principal.Route {
+		return principal.Route{Pattern: pattern, Scope: principal.Admin, Write: serve}
 	}
 	return []principal.Route{
-		route("GET /debug/pprof/{$}", pprof.Index),
+		route("GET /debug/pprof/{$}", limited(pprof.Index)),
 		route("GET /debug/pprof/profile", limited(pprof.Profile)),
 		route("GET /debug/pprof/trace", limited(pprof.Trace)),
-		route("GET /debug/pprof/symbol", pprof.Symbol),
+		route("GET /debug/pprof/symbol", limited(pprof.Symbol)),
 		route("GET /debug/pprof/{name}", named),
 		route("GET /debug/goroutines", goroutines),
 	}
 }
 
-// guarded refuses requests that pages of other origins make in a user's browser.
-func guarded(next http.Handler, browsers netguard.Browsers) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := browsers.Refusal(r); err != nil {
-			httpjson.Error(w, http.StatusForbidden, err)
-			return
-		}
-		w.Header().Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
-	})
-}
-
 // limited refuses profiles that would take too long.
-func limited(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func limited(next http.HandlerFunc) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		if text := r.FormValue("seconds"); text != "" {
 			seconds, err := strconv.ParseFloat(text, 64)
 			if err != nil || !(seconds > 0 && seconds <= MaxSeconds) { // also NaN
-				httpjson.Error(w, http.StatusBadRequest, fault.New(fault.InvalidParams, "seconds is %q", text).
-					WithHint("give a number up to %d", MaxSeconds))
-				return
+				return fault.New(fault.InvalidParams, "seconds is %q", text).WithHint("give a number up to %d", MaxSeconds)
 			}
 		}
 		next(w, r)
+		return nil
 	}
 }
 
 // named serves a profile of the runtime by its name: heap, allocs, goroutine, block, mutex
 // or threadcreate.
-func named(w http.ResponseWriter, r *http.Request) {
-	limited(pprof.Handler(r.PathValue("name")).ServeHTTP)(w, r)
+func named(w http.ResponseWriter, r *http.Request) error {
+	return limited(pprof.Handler(r.PathValue("name")).ServeHTTP)(w, r)
 }
 
 // goroutines writes the stacks of all goroutines as text.
-func goroutines(w http.ResponseWriter, r *http.Request) {
+func goroutines(w http.ResponseWriter, r *http.Request) error {
 	r.URL.RawQuery = url.Values{"debug": {"2"}}.Encode()
 	pprof.Handler("goroutine").ServeHTTP(w, r)
+	return nil
 }

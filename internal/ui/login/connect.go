@@ -16,7 +16,6 @@ import (
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/credentials/oauth"
@@ -181,21 +180,20 @@ const finishPath = CallbackPath + "/finish"
 // They check who asks themselves.
 func (s *Service) OwnRoutes(browsers netguard.Browsers) []principal.Route {
 	c := connect{s, browsers}
-	route := func(pattern string, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: principal.Open, Handler: checkOrigin(serve, browsers)}
+	page := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) principal.Route {
+		return principal.Route{Pattern: pattern, Scope: principal.Open, Write: serve, Refuse: c.refuse}
 	}
 	return []principal.Route{
-		route("GET "+ConnectPath+"{namespace}", c.page(c.show)),
-		route("POST "+ConnectPath+"{namespace}", c.page(c.begin)).Reads(principal.Form),
-		route("GET "+finishPath, c.page(c.finish)),
-		route("GET /api/v1/me/logins", func(w http.ResponseWriter, r *http.Request) {
+		page("GET "+ConnectPath+"{namespace}", c.show),
+		page("POST "+ConnectPath+"{namespace}", c.begin).Reads(principal.Form),
+		page("GET "+finishPath, c.finish),
+		{Pattern: "GET /api/v1/me/logins", Scope: principal.Open, Serve: func(r *http.Request) (any, error) {
 			list, err := s.OwnLogins(r.Context())
-			writeJSON(w, map[string]any{"logins": list}, err)
-		}),
-		route("DELETE /api/v1/me/logins/{namespace}", func(w http.ResponseWriter, r *http.Request) {
-			err := s.EndOwn(r.Context(), r.PathValue("namespace"))
-			writeJSON(w, map[string]bool{"logged_out": err == nil}, err)
-		}),
+			return map[string]any{"logins": list}, err
+		}},
+		{Pattern: "DELETE /api/v1/me/logins/{namespace}", Scope: principal.Open, Serve: func(r *http.Request) (any, error) {
+			return map[string]bool{"logged_out": true}, s.EndOwn(r.Context(), r.PathValue("namespace"))
+		}},
 	}
 }
 
@@ -205,14 +203,10 @@ type connect struct {
 	browsers netguard.Browsers
 }
 
-// page serves a function that may return an error.
-func (c connect) page(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if err := serve(w, r); err != nil {
-			c.service.options.Log.InfoContext(r.Context(), "not logged in", "path", r.URL.Path, "error", err)
-			writeResult(w, httpjson.StatusOf(err), result{Problem: err.Error(), Hint: fault.HintOf(err)})
-		}
-	}
+// refuse shows an error to people.
+func (c connect) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
+	c.service.options.Log.InfoContext(r.Context(), "not logged in", "path", r.URL.Path, "error", err)
+	writeResult(w, status, result{Problem: err.Error(), Hint: fault.HintOf(err)})
 }
 
 // errNotPerson refuses callers who have no account of their own.

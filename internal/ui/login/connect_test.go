@@ -35,11 +35,7 @@ func hubOf(f *fixture) *hub {
 		f.manager.upstreams[i].Desired.Login = upstream.LoginEach
 	}
 	f.manager.upstreams = append(f.manager.upstreams, upstream.Status{Name: "shared", Desired: upstream.Spec{Name: "shared", URL: f.site.URL(), Trusted: true}})
-	h := &hub{fixture: f, mux: http.NewServeMux()}
-	for _, route := range append(login.Routes(f.Service, netguard.Browsers{}), f.OwnRoutes(netguard.Browsers{})...) {
-		h.mux.Handle(route.Pattern, route.Handler)
-	}
-	return h
+	return &hub{fixture: f, mux: principal.Unguarded(append(login.Routes(f.Service, netguard.Browsers{}), f.OwnRoutes(netguard.Browsers{})...))}
 }
 
 // session returns the person of a session's cookie: p_ada is that of Ada, p_ada/acme that of

@@ -5,7 +5,6 @@ package login
 import (
 	"context"
 	"crypto/subtle"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -49,68 +48,54 @@ const documentPath = "/oauth/client.json"
 
 // Routes are the package's paths and the scope that each requires.
 func Routes(logins Logins, browsers netguard.Browsers) []principal.Route {
-	route := func(pattern string, scope principal.Scope, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: scope, Handler: checkOrigin(serve, browsers)}
-	}
 	return []principal.Route{
-		route("POST /api/v1/upstreams/{namespace}/login", principal.Admin, func(w http.ResponseWriter, r *http.Request) { begin(logins, browsers, w, r) }),
-		route("GET /api/v1/upstreams/{namespace}/login", principal.Read, func(w http.ResponseWriter, r *http.Request) {
-			status, err := logins.Status(r.Context(), r.PathValue("namespace"))
-			writeJSON(w, status, err)
-		}),
-		route("DELETE /api/v1/upstreams/{namespace}/login", principal.Admin, func(w http.ResponseWriter, r *http.Request) {
+		{Pattern: "POST /api/v1/upstreams/{namespace}/login", Scope: principal.Admin, Write: func(w http.ResponseWriter, r *http.Request) error { return begin(logins, browsers, w, r) }},
+		{Pattern: "GET /api/v1/upstreams/{namespace}/login", Scope: principal.Read, Serve: func(r *http.Request) (any, error) {
+			return logins.Status(r.Context(), r.PathValue("namespace"))
+		}},
+		{Pattern: "DELETE /api/v1/upstreams/{namespace}/login", Scope: principal.Admin, Serve: func(r *http.Request) (any, error) {
 			was, err := logins.Logout(r.Context(), r.PathValue("namespace"))
-			writeJSON(w, map[string]bool{"logged_out": was}, err)
-		}),
+			return map[string]bool{"logged_out": was}, err
+		}},
 		// Redirected browsers and authorization servers have no API key.
-		route("GET "+CallbackPath, principal.Open, ownBrowser(Callback(logins.Finish), browsers)),
-		route("GET "+documentPath, principal.Open, func(w http.ResponseWriter, _ *http.Request) { document(logins, w) }),
+		{Pattern: "GET " + CallbackPath, Scope: principal.Open, Handler: ownBrowser(Callback(logins.Finish), browsers)},
+		{Pattern: "GET " + documentPath, Scope: principal.Open, Serve: func(*http.Request) (any, error) { return document(logins) }},
 	}
 }
 
-func document(logins Logins, w http.ResponseWriter) {
+func document(logins Logins) (any, error) {
 	metadata := logins.Document()
 	if metadata == nil {
-		writeJSON(w, nil, fault.New(fault.NotFound, "there is no client metadata document").
-			WithHint("set oauth.client_metadata_url to this server's public address"))
-		return
+		return nil, fault.New(fault.NotFound, "there is no client metadata document").
+			WithHint("set oauth.client_metadata_url to this server's public address")
 	}
-	writeJSON(w, metadata, nil)
-}
-
-// checkOrigin refuses requests that pages of other origins make in a user's browser.
-func checkOrigin(next http.Handler, browsers netguard.Browsers) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := browsers.Refusal(r); err != nil {
-			writeJSON(w, nil, err)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+	return metadata, nil
 }
 
 // begin starts a login. The body is {"method": "browser" | "device"} or empty.
-func begin(logins Logins, browsers netguard.Browsers, w http.ResponseWriter, r *http.Request) {
+func begin(logins Logins, browsers netguard.Browsers, w http.ResponseWriter, r *http.Request) error {
 	var want struct {
 		Method string `json:"method"`
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<10))
+	body, err := io.ReadAll(r.Body)
 	if err == nil && len(body) > 0 {
 		err = httpjson.Decode(body, &want)
 	}
 	if fault.CodeOf(err) == fault.InvalidParams {
-		writeJSON(w, nil, err)
-		return
+		return err
 	}
 	if err != nil || want.Method != "" && want.Method != "browser" && want.Method != "device" {
-		writeJSON(w, nil, fault.New(fault.InvalidParams, "the body has no valid method").WithHint(`use {"method": "browser"} or {"method": "device"}`))
-		return
+		return fault.New(fault.InvalidParams, "the body has no valid method").WithHint(`use {"method": "browser"} or {"method": "device"}`)
 	}
 	begun, err := logins.Begin(r.Context(), r.PathValue("namespace"), Method{Device: want.Method == "device", Bound: isBrowser(r, browsers)})
-	if proof := oauth.BrowserProof(begun.State); err == nil && proof != "" {
+	if err != nil {
+		return err
+	}
+	if proof := oauth.BrowserProof(begun.State); proof != "" {
 		cookie.In(r, browsers).Set(w, cookie.Login, proof, begun.Expires)
 	}
-	writeJSON(w, begun, err)
+	httpjson.JSON(w, http.StatusOK, begun)
+	return nil
 }
 
 // isBrowser reports whether a page sent the request. A program has no cookies, so the
@@ -142,30 +127,6 @@ func ownBrowser(next http.Handler, browsers netguard.Browsers) http.HandlerFunc 
 		cookie.In(r, browsers).Set(w, cookie.Login, "", time.Time{})
 		next.ServeHTTP(w, r)
 	}
-}
-
-var statuses = map[fault.Code]int{
-	fault.InvalidParams: http.StatusBadRequest, fault.NotFound: http.StatusNotFound, fault.Denied: http.StatusForbidden,
-	fault.Config: http.StatusConflict, fault.Conflict: http.StatusConflict, fault.Upstream: http.StatusBadGateway,
-	fault.Unavailable: http.StatusBadGateway, fault.Timeout: http.StatusGatewayTimeout,
-}
-
-func writeJSON(w http.ResponseWriter, body any, err error) {
-	status := http.StatusOK
-	if err != nil {
-		f := fault.From(err)
-		if body, status = map[string]any{"error": f}, statuses[f.Code]; status == 0 {
-			status = http.StatusInternalServerError
-		}
-	}
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false) // people copy links from here
-	_ = encoder.Encode(body)     // the client may have disconnected
 }
 
 // Callback is the OAuth redirect endpoint. It shows the result of the login. Its

@@ -13,7 +13,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -24,9 +23,8 @@ const maxArguments = 16 << 20
 
 // Options configure a server. All but Tools are optional.
 type Options struct {
-	Tools    tool.Source
-	Version  string // of the program
-	Browsers netguard.Browsers
+	Tools   tool.Source
+	Version string // of the program
 	// KeyRequired reports whether callers need a key.
 	KeyRequired func(context.Context) (bool, error)
 	// Caller names the caller as the other endpoints do; "" is the local owner.
@@ -51,15 +49,7 @@ func New(o Options) *Server {
 // published scripts have no namespace.
 func (s *Server) Routes() []principal.Route {
 	route := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: principal.MCP, Refuse: writeProblem, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			err := s.options.Browsers.Refusal(r)
-			if err == nil {
-				err = serve(w, r)
-			}
-			if err != nil {
-				writeProblem(w, statusOf(err), err)
-			}
-		})}
+		return principal.Route{Pattern: pattern, Scope: principal.MCP, Write: serve, MaxBody: maxArguments, Refuse: refuse, Bearer: true}
 	}
 	return []principal.Route{
 		route("GET /openapi.json", s.document),
@@ -71,7 +61,7 @@ func (s *Server) Routes() []principal.Route {
 
 // call calls a tool and answers its result as a JSON value.
 func (s *Server) call(w http.ResponseWriter, r *http.Request) error {
-	args, err := readArguments(w, r)
+	args, err := readArguments(r)
 	if err != nil {
 		return err
 	}
@@ -130,12 +120,12 @@ func (s *Server) use(r *http.Request, ref tool.Ref, args json.RawMessage) (tool.
 }
 
 // readArguments reads the arguments: a JSON object, or nothing.
-func readArguments(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxArguments))
+func readArguments(r *http.Request) (json.RawMessage, error) {
+	body, err := io.ReadAll(r.Body)
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, fault.New(fault.Limit, "the arguments are larger than %d bytes", large.Limit).WithHint("store large contents with POST /cas, and pass their hash")
+		return nil, fault.Wrap(fault.Limit, large, "the arguments are larger than %d bytes", large.Limit).WithHint("store large contents with POST /cas, and pass their hash")
 	case err != nil:
 		return nil, fault.New(fault.InvalidParams, "the body ended early")
 	case len(body) == 0:
@@ -191,9 +181,13 @@ type Problem struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// writeProblem answers an error.
-func writeProblem(w http.ResponseWriter, status int, err error) {
+// refuse answers with an error. Credentials that an upstream lacks are not the caller's, so they are no
+// 401, unlike those of callers, which are asked for with a challenge.
+func refuse(w http.ResponseWriter, _ *http.Request, status int, err error) {
 	f := fault.From(err)
+	if status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
+		status = http.StatusFailedDependency
+	}
 	if after, ok := principal.RetryAfter(err); ok {
 		w.Header().Set("Retry-After", principal.RetryHeader(after))
 	}
@@ -203,27 +197,4 @@ func writeProblem(w http.ResponseWriter, status int, err error) {
 		Type: "urn:luanette:error:" + string(f.Code), Title: http.StatusText(status), Status: status,
 		Detail: f.Error(), Code: f.Code, Hint: fault.HintOf(f), Details: f.Details,
 	})
-}
-
-// statuses are the HTTP statuses of the codes. Credentials that an upstream lacks are not
-// the caller's, so needs_auth is no 401.
-var statuses = map[fault.Code]int{
-	fault.InvalidParams: http.StatusBadRequest,
-	fault.ToolNotFound:  http.StatusNotFound,
-	fault.NotFound:      http.StatusNotFound,
-	fault.Conflict:      http.StatusConflict,
-	fault.Unavailable:   http.StatusServiceUnavailable,
-	fault.NeedsAuth:     http.StatusFailedDependency,
-	fault.Denied:        http.StatusForbidden,
-	fault.Limit:         http.StatusTooManyRequests,
-	fault.Timeout:       http.StatusGatewayTimeout,
-	fault.Cancelled:     http.StatusServiceUnavailable,
-	fault.Upstream:      http.StatusBadGateway,
-}
-
-func statusOf(err error) int {
-	if status, ok := statuses[fault.CodeOf(err)]; ok {
-		return status
-	}
-	return http.StatusInternalServerError
 }

@@ -99,7 +99,7 @@ func TestCalls(t *testing.T) {
 	if w := request(t, http.MethodPost, "/tools/echo", "{"); w.Code != 400 {
 		t.Errorf("not JSON: %d %s", w.Code, w.Body)
 	}
-	if w := request(t, http.MethodPost, "/tools/echo", strings.Repeat(" ", maxArguments+1)); w.Code != 429 {
+	if w := request(t, http.MethodPost, "/tools/echo", strings.Repeat(" ", maxArguments+1)); w.Code != 413 {
 		t.Errorf("too large: %d %s", w.Code, w.Body)
 	}
 	if w := request(t, http.MethodPost, "/tools/tree/busy", "{}"); w.Code != 429 || w.Header().Get("Retry-After") != "2" {

@@ -8,19 +8,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 func TestAnswersAreCompressed(t *testing.T) {
 	t.Parallel()
 	body := strings.Repeat("again ", 1000)
-	serve := compressed(func(w http.ResponseWriter, _ *http.Request) { httpjson.JSON(w, http.StatusAccepted, body) })
+	route := principal.Route{Write: compressed(func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method == http.MethodPost {
+			return fault.New(fault.InvalidParams, "no")
+		}
+		httpjson.JSON(w, http.StatusAccepted, body)
+		return nil
+	})}
 	r := httptest.NewRequest("GET", "/", nil)
 	plain := httptest.NewRecorder()
-	serve(plain, r)
+	route.ServeHTTP(plain, r)
 	r.Header.Set("Accept-Encoding", "gzip")
 	small := httptest.NewRecorder()
-	serve(small, r)
+	route.ServeHTTP(small, r)
 	if plain.Header().Get("Content-Encoding") != "" || plain.Header().Get("Vary") != "Accept-Encoding" || small.Header().Get("Vary") != "Accept-Encoding" {
 		t.Errorf("headers: %v, %v", plain.Header(), small.Header())
 	}
@@ -33,5 +41,11 @@ func TestAnswersAreCompressed(t *testing.T) {
 	}
 	if whole, err := io.ReadAll(zip); err != nil || string(whole) != plain.Body.String() {
 		t.Errorf("%d bytes, %v", len(whole), err)
+	}
+	r.Method = http.MethodPost
+	refused := httptest.NewRecorder()
+	route.ServeHTTP(refused, r)
+	if refused.Code != http.StatusBadRequest || refused.Header().Get("Content-Encoding") != "" || !strings.Contains(refused.Body.String(), `"no"`) {
+		t.Errorf("an error: %d %v %s", refused.Code, refused.Header(), refused.Body)
 	}
 }

@@ -38,21 +38,18 @@ const (
 // of them. A reader whose id comes from
 // another process, or from this one before a restart, gets event.missed and then all
 // buffered events. ?follow=false ends the stream after the buffered events.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	options, err := s.subscription(r)
 	if err != nil {
-		httpjson.Error(w, http.StatusBadRequest, err)
-		return
+		return err
 	}
 	follow, err := wantsFollow(r)
 	if err != nil {
-		httpjson.Error(w, http.StatusBadRequest, err)
-		return
+		return err
 	}
 	skip, err := s.skipped(r, options)
 	if err != nil {
-		httpjson.Error(w, http.StatusBadRequest, err)
-		return
+		return err
 	}
 	options.IncludeRemote = true
 	sub := s.options.Bus.SubscribeAs(principal.Of(r.Context()), options)
@@ -69,10 +66,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if !follow {
 		out.writeQueued(sub)
 		_ = out.flush() // the client may have disconnected
-		return
+		return nil
 	}
 	for out.flush() == nil && s.writeNext(r.Context(), sub, &out) {
 	}
+	return nil
 }
 
 // subscription reads the types and the position that a request asks for.
@@ -314,30 +312,29 @@ func (l *LogHandler) WithGroup(name string) slog.Handler {
 
 // calls reports the calls of the last hour, or of the span that the request names, on
 // this node.
-func (s *Server) calls(w http.ResponseWriter, r *http.Request) {
+func (s *Server) calls(w http.ResponseWriter, r *http.Request) error {
 	span := time.Hour
 	if text := r.URL.Query().Get("span"); text != "" {
 		parsed, err := time.ParseDuration(text)
 		if err != nil || parsed < time.Minute || parsed > 24*time.Hour {
-			httpjson.Error(w, http.StatusBadRequest, fault.New(fault.InvalidParams, "span: %q is not a time between 1m and 24h", text).WithHint("for example span=6h"))
-			return
+			return fault.New(fault.InvalidParams, "span: %q is not a time between 1m and 24h", text).WithHint("for example span=6h")
 		}
 		span = parsed
 	}
 	httpjson.JSON(w, http.StatusOK, s.options.Calls.Report(span, principal.Of(r.Context())))
+	return nil
 }
 
 // defaultTraces is how many traces are listed if the request has no limit.
 const defaultTraces = 100
 
 // traces lists recent traces, newest first.
-func (s *Server) traces(w http.ResponseWriter, r *http.Request) {
+func (s *Server) traces(w http.ResponseWriter, r *http.Request) error {
 	limit := defaultTraces
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			httpjson.Error(w, http.StatusBadRequest, fault.New(fault.InvalidParams, "limit %q is not a number above 0", text))
-			return
+			return fault.New(fault.InvalidParams, "limit %q is not a number above 0", text)
 		}
 		limit = n
 	}
@@ -346,16 +343,16 @@ func (s *Server) traces(w http.ResponseWriter, r *http.Request) {
 		list = []telemetry.Trace{}
 	}
 	httpjson.JSON(w, http.StatusOK, map[string]any{"traces": list})
+	return nil
 }
 
 // trace returns one trace with its spans.
-func (s *Server) trace(w http.ResponseWriter, r *http.Request) {
+func (s *Server) trace(w http.ResponseWriter, r *http.Request) error {
 	whole, found := s.options.Traces.Get(r.Context(), r.PathValue("id"))
 	if !found {
-		httpjson.Error(w, http.StatusNotFound, fault.New(fault.NotFound, "trace %q is not stored", r.PathValue("id")).
-			WithHint("only recent traces are stored; hud.recent_traces in luanette.toml sets how many"))
-
-		return
+		return fault.New(fault.NotFound, "trace %q is not stored", r.PathValue("id")).
+			WithHint("only recent traces are stored; hud.recent_traces in luanette.toml sets how many")
 	}
 	httpjson.JSON(w, http.StatusOK, whole)
+	return nil
 }

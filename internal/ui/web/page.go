@@ -123,17 +123,20 @@ func unzip(gzipped []byte) ([]byte, error) {
 
 // compressed serves answers with gzip to clients that accept it: lists of numbers shrink
 // to a tenth.
-func compressed(serve http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func compressed(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Add("Vary", "Accept-Encoding")
 		if !acceptsGzip(r) {
-			serve(w, r)
-			return
+			return serve(w, r)
 		}
 		w.Header().Set("Content-Encoding", "gzip")
 		zip := gzip.NewWriter(w)
-		serve(zipped{ResponseWriter: w, zip: zip}, r)
+		if err := serve(zipped{ResponseWriter: w, zip: zip}, r); err != nil {
+			w.Header().Del("Content-Encoding")
+			return err
+		}
 		_ = zip.Close() // the client may have disconnected
+		return nil
 	}
 }
 

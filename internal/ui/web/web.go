@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/observe/history"
@@ -20,11 +18,10 @@ import (
 
 // Options are what the server shows and to whom.
 type Options struct {
-	Bus      *event.Bus
-	Traces   *telemetry.Traces // nil: traces are not stored
-	Calls    *history.Calls    // what /api/v1/calls reports
-	Browsers netguard.Browsers // the origins whose pages may read
-	Process  string            // unique id of this process, part of each event id; optional
+	Bus     *event.Bus
+	Traces  *telemetry.Traces // nil: traces are not stored
+	Calls   *history.Calls    // what /api/v1/calls reports
+	Process string            // unique id of this process, part of each event id; optional
 	// Config writes the effective configuration as somebody may see it, without secrets.
 	Config func(to principal.Principal, w io.Writer) error
 	// OnFirstReader is called when the number of event readers rises from 0 to 1; optional.
@@ -57,8 +54,8 @@ func New(o Options) *Server {
 
 // Routes are the server's paths and the scope that each requires.
 func (s *Server) Routes() []principal.Route {
-	route := func(pattern string, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: principal.Read, Handler: s.checkOrigin(serve)}
+	route := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) principal.Route {
+		return principal.Route{Pattern: pattern, Scope: principal.Read, Write: serve}
 	}
 	return []principal.Route{
 		route("GET /api/v1/events", s.events),
@@ -70,26 +67,12 @@ func (s *Server) Routes() []principal.Route {
 }
 
 // config writes the configuration as a luanette.toml.
-func (s *Server) config(w http.ResponseWriter, r *http.Request) {
+func (s *Server) config(w http.ResponseWriter, r *http.Request) error {
 	var text bytes.Buffer
 	if err := s.options.Config(principal.Of(r.Context()), &text); err != nil {
-		httpjson.Error(w, http.StatusInternalServerError, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = text.WriteTo(w) // the client may have disconnected
-}
-
-// checkOrigin refuses requests that pages of other origins make in a user's browser.
-
-func (s *Server) checkOrigin(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := s.options.Browsers.Refusal(r); err != nil {
-			httpjson.Error(w, http.StatusForbidden, err)
-			return
-		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
-	})
+	return nil
 }
