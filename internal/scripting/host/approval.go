@@ -62,7 +62,7 @@ func (g *Approval) Handle(ctx context.Context, e Effect, live func(context.Conte
 		return nil, nil // output after the pause is discarded
 	case g.Paused() != nil:
 		return g.ahead.Handle(ctx, e, live)
-	case e.Kind == Nondeterministic || e.TempOnly || e.starts:
+	case e.Kind == Nondeterministic || e.TempOnly || e.function().Starts:
 		return g.then.Handle(ctx, e, live)
 	}
 	verdict, err := g.approver.Decide(ctx, e)

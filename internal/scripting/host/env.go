@@ -93,8 +93,7 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 	}
 	effect := e.effect(args.Func, kind, values)
 	effect.Line = e.line
-	effect.overlay = f.Path > 0 || f.Overlay
-	effect.starts = f.Starts
+	effect.f = f
 	if path, ok := args.At(f.Path).(string); ok && e.services.Files != nil {
 		effect.TempOnly = e.services.Files.InTemp(path)
 		effect.file = func() (string, []byte) { return path, e.rehearsed().Files.peek(path) }
@@ -223,8 +222,15 @@ type Effect struct {
 	TempOnly bool                                 // changes only the run's temp folder, which is removed with the run
 	file     func() (path string, content []byte) // in a rehearsal: the file it changes, as it is now; may be nil
 	check    func(context.Context) error          // returns why it would be refused, without carrying it out; may be nil
-	starts   bool                                 // starts a job, whose own effects are approved one by one
-	overlay  bool                                 // changes only a file or a stored content, which a rehearsal can overlay
+	f        *Func                                // nil if it is not a call of a function
+}
+
+// function returns the function that was called; one without properties if there is none.
+func (e Effect) function() *Func {
+	if e.f == nil {
+		return &Func{}
+	}
+	return e.f
 }
 
 // subject names the effect in error messages. Tools are called through functions of the

@@ -75,7 +75,7 @@ func written(name string, args []Value) string {
 	}
 	shown := make([]string, len(rest))
 	for i, arg := range rest {
-		shown[i] = show(arg)
+		shown[i] = Shown(arg)
 	}
 	return title(name, args) + "(" + strings.Join(shown, ", ") + ")"
 }
@@ -84,7 +84,7 @@ func written(name string, args []Value) string {
 // and the tool's arguments.
 const callEffect = "mcp.call"
 
-func show(v Value) string {
+func Shown(v Value) string {
 	const most = 200
 	text := ""
 	switch v := v.(type) {

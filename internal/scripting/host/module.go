@@ -95,9 +95,42 @@ type Func struct {
 	// effect of the job asks for its own.
 	Starts bool
 
+	// Action says in plans what the effect would do, such as "write notes.txt (5 bytes)"; nil
+	// gives its name and its first argument.
+	Action func(args Args) string
+
+	// Mock is the answer of a rehearsal in place of the effect, as JSON; "" is none. Mocked
+	// makes the results from a mock, also from one that the caller gave; nil makes it the
+	// result.
+	Mock   string
+	Mocked func(args Args, mock json.RawMessage) ([]Value, error)
+
+	// Inspected is the answer while a script is only inspected, as when its describe() is
+	// called: names of tools, the time, variables, temp paths and spans are what scripts ask
+	// for at their top level. Inspectable effects are carried out then, and so are those that
+	// Vary, whose answer may be another the next time. All others are refused.
+	Inspected   func(args Args) []Value
+	Inspectable bool
+	Varies      bool
+
 	// Waits is set if the effect may block for long. A script that runs several effects
 	// in parallel continues with the others meanwhile.
 	Waits bool
+}
+
+// Does returns an Action: a verb and argument i.
+func Does(verb string, i int) func(Args) string {
+	return func(args Args) string { return verb + " " + Shown(args.At(i)) }
+}
+
+// DoesWith returns an Action: a verb, argument i, and the size of argument data.
+func DoesWith(verb string, i, data int) func(Args) string {
+	return func(args Args) string { return verb + " " + Shown(args.At(i)) + Sized(args.At(data)) }
+}
+
+// Answers returns fixed results for Func.Inspected.
+func Answers(values ...Value) func(Args) []Value {
+	return func(Args) []Value { return values }
 }
 
 // Kind says how an effect is handled in a rehearsal and after a crash.

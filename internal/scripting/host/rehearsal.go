@@ -63,7 +63,7 @@ func (r *Rehearsal) Handle(ctx context.Context, e Effect, live func(context.Cont
 		}
 		r.look(e)
 		return live(tool.ForPlan(ctx))
-	case e.overlay:
+	case e.function().Path > 0 || e.function().Overlay:
 		return r.overlay(ctx, e, live)
 	default:
 		return r.rehearse(ctx, e)
@@ -171,7 +171,7 @@ func (r *Rehearsal) extend(p Planned, after []byte) bool {
 		p.Arguments = last.Arguments
 	}
 	last.Bytes, last.Arguments = p.Bytes, p.Arguments
-	last.Action = fmt.Sprintf("%s %s (%d bytes)", verbOf(last.Effect), show(p.path), last.Bytes-len(p.path))
+	last.Action = fmt.Sprintf("%s %s (%d bytes)", verbOf(last.Effect), Shown(p.path), last.Bytes-len(p.path))
 	last.Diff = fileDiff(last.path, last.before, after)
 	last.Digest += " " + p.Digest
 	return true
@@ -197,7 +197,7 @@ func (r *Rehearsal) rehearse(ctx context.Context, e Effect) ([]Value, error) {
 	if !given {
 		answer = r.mock(ctx, e)
 	}
-	if e.starts {
+	if e.function().Starts {
 		return r.start(e, answer), nil
 	}
 	values, err := answered(e, answer)
@@ -230,76 +230,30 @@ func (r *Rehearsal) answer(e Effect) (json.RawMessage, bool) {
 
 // mock makes up an answer; nil if the effect has none.
 func (r *Rehearsal) mock(ctx context.Context, e Effect) json.RawMessage {
-	switch e.Name {
-	case callEffect, startCallEffect:
+	if e.Name == callEffect || e.Name == startCallEffect {
 		return Sample(r.outputOf(ctx, e))
-	case runEffect:
-		return json.RawMessage(`{"status":0,"stdout":"","stderr":""}`)
-	case httpEffect:
-		return json.RawMessage(`{"status":200,"headers":{},"body":""}`)
-	case "tools.mcp_remove":
-		return json.RawMessage("true")
-	default:
-		return nil
 	}
+	if mock := e.function().Mock; mock != "" {
+		return json.RawMessage(mock)
+	}
+	return nil
 }
-
-// The effects whose answer has several values, or is one table in a rehearsal.
-const (
-	runEffect  = "__run"
-	httpEffect = "http.request"
-)
 
 // answered converts a mock to the values of the effect's answer.
 func answered(e Effect, mock json.RawMessage) ([]Value, error) {
 	if mock == nil {
 		return nil, nil
 	}
-	switch e.Name {
-	case runEffect:
-		out := struct {
-			Status int64  `json:"status"`
-			Stdout string `json:"stdout"`
-			Stderr string `json:"stderr"`
-		}{}
-		if err := readMock(e, mock, &out); err != nil {
-			return nil, err
-		}
-		table, err := Table(out)
-		return []Value{table}, err
-	case httpEffect:
-		return httpMock(e, mock)
-	default:
-		return []Value{mock}, nil
+	if mocked := e.function().Mocked; mocked != nil {
+		return mocked(Args{Func: e.Name, Values: e.Args}, mock)
 	}
+	return []Value{mock}, nil
 }
 
-// httpMock completes the mock of a response.
-func httpMock(e Effect, mock json.RawMessage) ([]Value, error) {
-	out := struct {
-		Status  int64           `json:"status"`
-		Headers json.RawMessage `json:"headers"`
-		Body    json.RawMessage `json:"body"`
-		URL     Value           `json:"url"`
-	}{Status: 200, Headers: json.RawMessage("{}"), Body: json.RawMessage(`""`)}
-	if err := readMock(e, mock, &out); err != nil {
-		return nil, err
-	}
-	if len(out.Body) > 0 && out.Body[0] != '"' { // a body that is not a string is given as JSON
-		text, err := json.Marshal(string(out.Body))
-		if err != nil {
-			return nil, err
-		}
-		out.Body = text
-	}
-	out.URL = argument(e, 1)
-	table, err := Table(out)
-	return []Value{table}, err
-}
-
-func readMock(e Effect, mock json.RawMessage, into any) error {
+// ReadMock decodes a mock that is a table.
+func ReadMock(args Args, mock json.RawMessage, into any) error {
 	if err := json.Unmarshal(mock, into); err != nil {
-		return fault.New(fault.InvalidParams, "the mock for %s has the wrong type: %v", e.DisplayName(), err).
+		return fault.New(fault.InvalidParams, "the mock for %s has the wrong type: %v", ShownName(args.Func), err).
 			WithHint(`give http.request {"status": 200, "headers": {}, "body": "…"} and run_command {"status": 0, "stdout": "…", "stderr": ""}`)
 	}
 	return nil
@@ -537,9 +491,8 @@ func (r *Rehearsal) resultOf(e Effect) ([]Value, bool) {
 	return []Value{mock, "complete"}, true
 }
 
-// The effects that start a job, and ask for its result.
+// The effects that start a job which calls a tool, and ask for the result of one.
 const (
 	startCallEffect = "tools.mcp_call"
-	startEffect     = "__background"
 	resultEffect    = "tools.mcp_result"
 )

@@ -42,7 +42,7 @@ type Planned struct {
 func (p Planned) Line() string {
 	line := fmt.Sprintf("%d. would %s", p.Number, p.Action)
 	if p.Effect == callEffect && len(p.Arguments) > 0 {
-		line += " " + show(p.Arguments)
+		line += " " + Shown(p.Arguments)
 	}
 	if p.Uncertain {
 		line += " (uncertain)"
@@ -105,10 +105,10 @@ func (e Effect) DisplayName() string {
 }
 
 // shownNames are the effects of functions that only preludes call, by the function that
-// a script calls.
+// a script calls. A step of a journal has nothing but its name.
 var shownNames = map[string]string{
-	runEffect:       "run_command",
-	startEffect:     "background",
+	"__run":         "run_command",
+	"__background":  "background",
 	"__print":       "print",
 	"os.__now":      "os.time",
 	"events.__want": "on",
@@ -232,51 +232,20 @@ func fileDiff(path string, before, after []byte) string {
 
 // action says what the effect would do.
 func action(e Effect) string {
-	first := show(argument(e, 0))
-	switch e.Name {
-	case callEffect:
+	if e.Name == callEffect {
 		return "call " + e.DisplayName()
-	case runEffect:
-		return fmt.Sprintf("run %v %s", argument(e, 0), show(argument(e, 1)))
-	case httpEffect:
-		return fmt.Sprintf("send %v %v%s", argument(e, 0), argument(e, 1), bytesOf(argument(e, 3)))
-	case "fs.write", "write_file", "midi.write":
-		return "write " + first + bytesOf(argument(e, 1))
-	case "fs.append":
-		return "append to " + first + bytesOf(argument(e, 1))
-	case "abc.to_midi_file":
-		return "write " + show(argument(e, 1))
-	case "fs.remove", "temp.remove":
-		return "remove " + first
-	case "patch_file":
-		return "patch " + first + bytesOf(argument(e, 1))
-	case "cas.store", "cas.store_file":
-		return "store " + short(first)
-	case "audio.write_wav":
-		return "write " + first
-	case "events.emit":
-		return "emit " + first
-	case startCallEffect:
-		return "start a job that calls " + calledTool(e).String()
-	case startEffect:
-		return fmt.Sprintf("start a function as a job (%d bytes)", size(argument(e, 1)))
-	case "kv.set", "kv.compare_and_set":
-		return "store the value " + first
-	case "kv.delete":
-		return "delete the value " + first
-	case "tools.mcp_add":
-		return fmt.Sprintf("connect %v to %s", argument(e, 0), show(argument(e, 1)))
-	case "tools.mcp_remove":
-		return fmt.Sprintf("disconnect %v", argument(e, 0))
+	}
+	if say := e.function().Action; say != nil {
+		return say(Args{Func: e.Name, Values: e.Args})
 	}
 	if len(e.Args) == 0 {
 		return e.Name
 	}
-	return e.Name + " " + first
+	return e.Name + " " + Shown(argument(e, 0))
 }
 
-// bytesOf says how large a text is.
-func bytesOf(v Value) string {
+// Sized says how large a text is.
+func Sized(v Value) string {
 	if v == nil {
 		return ""
 	}
@@ -320,9 +289,8 @@ func bounded(raw json.RawMessage) json.RawMessage {
 }
 
 // Inspection is a Handler for inspecting a script, as when describe() is called. Nothing
-// reaches the world: what scripts usually do at their top level (names of tools, the time,
-// variables, temp paths, spans) is answered neutrally, everything else is refused. It is
-// safe for concurrent use.
+// reaches the world: what scripts usually do at their top level is answered as Func.Inspected
+// says, everything else is refused. It is safe for concurrent use.
 type Inspection struct {
 	deny   denyHandler
 	varied atomic.Bool
@@ -337,47 +305,21 @@ func (i *Inspection) Varied() bool { return i.varied.Load() }
 
 // Handle answers the effect without a change.
 func (i *Inspection) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
-	switch e.Name {
-	case seedEffect:
+	f := e.function()
+	switch {
+	case e.Name == seedEffect:
 		return []Value{int64(1)}, nil
-	case "clock.now", "clock.advance", "os.__now", "os.getenv":
+	case f.Varies:
 		i.varied.Store(true)
 		return live(ctx)
-	case "mcp.globals", "parallel.land":
+	case f.Inspectable:
 		return live(ctx)
-	}
-	if e.Kind == Observe {
+	case f.Inspected != nil:
+		return f.Inspected(Args{Func: e.Name, Values: e.Args}), nil
+	case e.Kind == Observe:
 		return nil, nil
-	}
-	if values, ok := neutral(e); ok {
-		return values, nil
-	}
-	return i.deny.Handle(ctx, e, live)
-}
-
-// neutral answers an effect that only asks, as if every tool existed and nothing was
-// traced.
-func neutral(e Effect) ([]Value, bool) {
-	switch e.Name {
-	case "mcp.has":
-		return []Value{true}, true
-	case "mcp.namespaces", "mcp.tools":
-		return []Value{json.RawMessage("[]")}, true
-	case "clock.sleep":
-		return nil, true
-	case "temp.dir":
-		return []Value{"temp"}, true
-	case "temp.path":
-		name, ok := argument(e, 0).(string)
-		return []Value{"temp/" + name}, ok
-	case "otel.trace_id":
-		return []Value{strings.Repeat("0", 32)}, true
-	case "otel.span_id":
-		return []Value{strings.Repeat("0", 16)}, true
-	case "otel.traceparent":
-		return []Value{"00-" + strings.Repeat("0", 32) + "-" + strings.Repeat("0", 16) + "-00"}, true
 	default:
-		return nil, false
+		return i.deny.Handle(ctx, e, live)
 	}
 }
 

@@ -34,7 +34,7 @@ func rehearsed(t *testing.T, r *Rehearsal) (call func(module, name string, kind 
 		Files: NewFiles(temp, FilesOptions{Write: []string{folder}}), Temp: temp, Clock: NewClock(clock.NewVirtual(time.UnixMilli(0))),
 	})
 	return func(module, name string, kind Kind, path int, do func(*Services, Args) ([]Value, error), args ...Value) ([]Value, error) {
-		f := &Func{Name: name, Kind: kind, Path: path, Effect: func(_ context.Context, w *Services, a Args) ([]Value, error) { return do(w, a) }}
+		f := &Func{Name: name, Kind: kind, Path: path, Action: DoesWith(name, 1, 2), Effect: func(_ context.Context, w *Services, a Args) ([]Value, error) { return do(w, a) }}
 		return env.Call(t.Context(), module, f, args)
 	}, folder
 }
@@ -136,44 +136,6 @@ func TestRehearsalReadsItsOwnWrites(t *testing.T) {
 	}
 	if left, _ := os.ReadFile(at("changed")); string(left) != "old" {
 		t.Errorf("on disk now: %q", left)
-	}
-}
-
-// TestGivenMocks checks that given answers have the type of what they replace.
-func TestGivenMocks(t *testing.T) {
-	t.Parallel()
-	r := NewRehearsal(nil, map[string]json.RawMessage{
-		"http.request": json.RawMessage(`{"status":404,"body":{"error":"no"}}`),
-		"run_command":  json.RawMessage(`{"status":1,"stderr":"bad"}`),
-		"fs.read":      json.RawMessage(`"mocked"`),
-	})
-	call, _ := rehearsed(t, r)
-	never := func(*Services, Args) ([]Value, error) { t.Error("the effect was carried out"); return nil, nil }
-	for _, c := range []struct {
-		module, name string
-		kind         Kind
-		args         []Value
-		want         string
-	}{
-		{"http", "request", Write, []Value{"POST", "http://x"}, `[{"status":404,"headers":{},"body":"{\"error\":\"no\"}","url":"http://x"}]`},
-		{"http", "request", Read, []Value{"GET", "http://x"}, `[{"status":404,"headers":{},"body":"{\"error\":\"no\"}","url":"http://x"}]`},
-		{"", "__run", Write, []Value{"git", json.RawMessage(`[]`)}, `[{"status":1,"stdout":"","stderr":"bad"}]`},
-		{"fs", "read", Read, []Value{"a"}, `["mocked"]`},
-	} {
-		values, err := call(c.module, c.name, c.kind, 0, never, c.args...)
-		for i, v := range values {
-			if raw, ok := v.(json.RawMessage); ok {
-				values[i] = string(raw)
-			}
-		}
-		if got := fmt.Sprint(values); err != nil || got != c.want {
-			t.Errorf("%s %s answered %s, %v, want %s", c.module, c.name, got, err, c.want)
-		}
-	}
-	bad := NewRehearsal(nil, map[string]json.RawMessage{"run_command": json.RawMessage(`7`)})
-	call, _ = rehearsed(t, bad)
-	if _, err := call("", "__run", Write, 0, never, "git"); fault.CodeOf(err) != fault.InvalidParams {
-		t.Errorf("a mock that does not fit: %v", err)
 	}
 }
 

@@ -282,7 +282,7 @@ func (h *jsHost) globals(ctx context.Context, source string) []js.Func {
 	if len(words)+len(fields) == 0 {
 		return nil
 	}
-	look := &host.Func{Name: "globals", Kind: host.Nondeterministic, Effect: func(ctx context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
+	look := &host.Func{Name: "globals", Kind: host.Nondeterministic, Inspectable: true, Effect: func(ctx context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 		table, err := host.Table(h.engine.plainNames(ctx, w.Tools, words, fields))
 		return []host.Value{table}, err
 	}}

@@ -183,7 +183,7 @@ func nextFlight(c *lua.Call) error {
 // nextDone returns which of several effects in progress has ended next, by the number
 // the engine gave it.
 func nextDone(ctx context.Context, env *host.Env, next func(context.Context) (int64, error)) (int64, error) {
-	f := &host.Func{Name: "land", Kind: host.Nondeterministic, Waits: true, Effect: func(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
+	f := &host.Func{Name: "land", Kind: host.Nondeterministic, Inspectable: true, Waits: true, Effect: func(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
 		number, err := next(ctx)
 		return []host.Value{number}, err
 	}}

@@ -19,7 +19,7 @@ func Module() host.Module {
 		{Name: "validate", Pure: host.BindPure(validate)},
 		{Name: "transpose", Pure: host.BindPure(transpose)},
 		{Name: "to_midi", Pure: host.BindPure(toMIDI)},
-		{Name: "to_midi_file", Kind: host.Idempotent, Effect: host.Bind(toMIDIFile), Path: 2},
+		{Name: "to_midi_file", Kind: host.Idempotent, Effect: host.Bind(toMIDIFile), Path: 2, Action: host.Does("write", 2)},
 	}}
 }
 

@@ -28,7 +28,7 @@ var preludeJS string
 func Module() host.Module {
 	return host.Module{Name: "audio", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "read_wav", Kind: host.Read, Effect: host.Bind(readWAV)},
-		{Name: "write_wav", Kind: host.Idempotent, Path: 1, Effect: host.Bind(writeWAV)},
+		{Name: "write_wav", Kind: host.Idempotent, Path: 1, Effect: host.Bind(writeWAV), Action: host.Does("write", 1)},
 		{Name: "info", Kind: host.Read, Effect: host.Bind(info)},
 		{Name: "silence", Pure: host.BindPure(silence)},
 		{Name: "__decode", Hidden: true, Pure: host.BindPure(decode)},

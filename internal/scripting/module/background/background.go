@@ -24,7 +24,10 @@ var preludeJS string
 // Module is the global function background.
 func Module() host.Module {
 	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
-		{Name: "__background", Hidden: true, Kind: host.Idempotent, Starts: true, Effect: host.Bind(start), Check: check},
+		{
+			Name: "__background", Hidden: true, Kind: host.Idempotent, Starts: true, Effect: host.Bind(start), Check: check,
+			Action: func(args host.Args) string { return "start a function as a job" + host.Sized(args.At(2)) },
+		},
 	}}
 }
 

@@ -16,11 +16,11 @@ var page string
 // Module is the global clock.
 func Module() host.Module {
 	return host.Module{Name: "clock", Page: page, Funcs: []host.Func{
-		{Name: "now", Kind: host.Nondeterministic, Effect: host.Bind(now)},
+		{Name: "now", Kind: host.Nondeterministic, Effect: host.Bind(now), Varies: true},
 		// start is repeated when a job resumes, because the clock is not part of its journal
 		{Name: "start", Kind: host.Observe, Effect: host.Bind(start)},
-		{Name: "advance", Kind: host.Nondeterministic, Effect: host.Bind(advance)},
-		{Name: "sleep", Kind: host.Nondeterministic, Effect: host.Bind(sleep), Waits: true},
+		{Name: "advance", Kind: host.Nondeterministic, Effect: host.Bind(advance), Varies: true},
+		{Name: "sleep", Kind: host.Nondeterministic, Effect: host.Bind(sleep), Waits: true, Inspected: host.Answers()},
 	}}
 }
 

@@ -34,7 +34,7 @@ func Module() host.Module {
 		{Name: "__want", Hidden: true, Kind: host.Observe, Effect: host.Bind(want)},
 		{Name: "__hook", Hidden: true, Kind: host.Read, Effect: host.Bind(hook)},
 		{Name: "__next", Hidden: true, Kind: host.Nondeterministic, Effect: host.Bind(next), Waits: true},
-		{Name: "emit", Kind: host.Write, Effect: emit, Check: checkEmit},
+		{Name: "emit", Kind: host.Write, Effect: emit, Check: checkEmit, Action: host.Does("emit", 1)},
 	}}
 }
 

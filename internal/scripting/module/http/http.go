@@ -5,7 +5,9 @@ package http
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -33,7 +35,13 @@ var preludeJS string
 // Module is the global http, and http_request.
 func Module() host.Module {
 	return host.Module{Name: "http", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
-		{Name: "request", Effect: request, Check: checkRequest, Classify: classify, Waits: true},
+		{
+			Name: "request", Effect: request, Check: checkRequest, Classify: classify, Waits: true,
+			Action: func(args host.Args) string {
+				return fmt.Sprintf("send %v %v%s", args.At(1), args.At(2), host.Sized(args.At(4)))
+			},
+			Mock: `{"status":200,"headers":{},"body":""}`, Mocked: mockedResponse,
+		},
 	}}
 }
 
@@ -82,6 +90,29 @@ func checkRequest(ctx context.Context, w *host.Services, args host.Args) error {
 		return g.rules.check(question.URL)
 	}
 	return nil
+}
+
+// mockedResponse completes the mock of a response: one table.
+func mockedResponse(args host.Args, mock json.RawMessage) ([]host.Value, error) {
+	out := struct {
+		Status  int64           `json:"status"`
+		Headers json.RawMessage `json:"headers"`
+		Body    json.RawMessage `json:"body"`
+		URL     host.Value      `json:"url"`
+	}{Status: 200, Headers: json.RawMessage("{}"), Body: json.RawMessage(`""`)}
+	if err := host.ReadMock(args, mock, &out); err != nil {
+		return nil, err
+	}
+	if len(out.Body) > 0 && out.Body[0] != '"' { // a body that is not a string is given as JSON
+		text, err := json.Marshal(string(out.Body))
+		if err != nil {
+			return nil, err
+		}
+		out.Body = text
+	}
+	out.URL = args.At(2)
+	table, err := host.Table(out)
+	return []host.Value{table}, err
 }
 
 func noNetwork() error {

@@ -21,9 +21,9 @@ var page string
 func Module() host.Module {
 	return host.Module{Name: "kv", Page: page, Funcs: []host.Func{
 		{Name: "get", Kind: host.Read, Effect: host.Bind(get)},
-		{Name: "set", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(set)},
-		{Name: "delete", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(remove)},
-		{Name: "compare_and_set", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(compareAndSet)},
+		{Name: "set", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(set), Action: host.Does("store the value", 1)},
+		{Name: "delete", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(remove), Action: host.Does("delete the value", 1)},
+		{Name: "compare_and_set", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(compareAndSet), Action: host.Does("store the value", 1)},
 		{Name: "list", Kind: host.Read, Effect: host.Bind(list)},
 	}}
 }

@@ -25,9 +25,9 @@ var prelude string
 func Module() host.Module {
 	return host.Module{Name: "mcp", Page: page, Lua: prelude, Funcs: []host.Func{
 		{Name: "call", Effect: call, Check: Check, Classify: classify, Waits: true},
-		{Name: "has", Kind: host.Read, Effect: has},
-		{Name: "namespaces", Kind: host.Read, Effect: namespaces},
-		{Name: "tools", Kind: host.Read, Effect: tools},
+		{Name: "has", Kind: host.Read, Effect: has, Inspected: host.Answers(true)},
+		{Name: "namespaces", Kind: host.Read, Effect: namespaces, Inspected: host.Answers(json.RawMessage("[]"))},
+		{Name: "tools", Kind: host.Read, Effect: tools, Inspected: host.Answers(json.RawMessage("[]"))},
 	}}
 }
 

@@ -25,7 +25,7 @@ var preludeJS string
 func Module() host.Module {
 	return host.Module{Name: "midi", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: host.Bind(read)},
-		{Name: "write", Kind: host.Idempotent, Effect: host.Bind(write), Path: 1},
+		{Name: "write", Kind: host.Idempotent, Effect: host.Bind(write), Path: 1, Action: host.DoesWith("write", 1, 2)},
 		{Name: "decode", Pure: host.BindPure(decode)},
 		{Name: "encode", Pure: host.BindPure(encode)},
 		{Name: "info", Pure: host.BindPure(info)},

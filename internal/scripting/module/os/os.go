@@ -17,8 +17,8 @@ var prelude string
 // Module is the global os.
 func Module() host.Module {
 	return host.Module{Name: "os", Page: page, Lua: prelude, Funcs: []host.Func{
-		{Name: "getenv", Kind: host.Read, Effect: host.Bind(getenv)},
-		{Name: "__now", Hidden: true, Kind: host.Nondeterministic, Effect: host.Bind(now)},
+		{Name: "getenv", Kind: host.Read, Effect: host.Bind(getenv), Varies: true},
+		{Name: "__now", Hidden: true, Kind: host.Nondeterministic, Effect: host.Bind(now), Varies: true},
 	}}
 }
 

@@ -24,9 +24,9 @@ var page string
 // Module is the global otel.
 func Module() host.Module {
 	return host.Module{Name: "otel", Page: page, Funcs: []host.Func{
-		{Name: "trace_id", Kind: host.Nondeterministic, Effect: host.Bind(traceID)},
-		{Name: "span_id", Kind: host.Nondeterministic, Effect: host.Bind(spanID)},
-		{Name: "traceparent", Kind: host.Nondeterministic, Effect: host.Bind(traceparent)},
+		{Name: "trace_id", Kind: host.Nondeterministic, Effect: host.Bind(traceID), Inspected: host.Answers(trace.TraceID{}.String())},
+		{Name: "span_id", Kind: host.Nondeterministic, Effect: host.Bind(spanID), Inspected: host.Answers(trace.SpanID{}.String())},
+		{Name: "traceparent", Kind: host.Nondeterministic, Effect: host.Bind(traceparent), Inspected: host.Answers(traceparent(context.Background()))},
 		{Name: "event", Kind: host.Observe, Effect: host.Bind(event)},
 		{Name: "set_attribute", Kind: host.Observe, Effect: host.Bind(setAttribute)},
 		{Name: "record_metric", Kind: host.Observe, Effect: host.Bind(recordMetric)},

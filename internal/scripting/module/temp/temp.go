@@ -15,15 +15,21 @@ var page string
 // Module is the global temp.
 func Module() host.Module {
 	return host.Module{Name: "temp", Page: page, Funcs: []host.Func{
-		{Name: "path", Kind: host.Nondeterministic, Effect: host.Bind(path)},
-		{Name: "dir", Kind: host.Nondeterministic, Effect: host.Bind(dir)},
+		{Name: "path", Kind: host.Nondeterministic, Effect: host.Bind(path), Inspected: inspectedPath},
+		{Name: "dir", Kind: host.Nondeterministic, Effect: host.Bind(dir), Inspected: host.Answers("temp")},
 		{Name: "list", Kind: host.Read, Effect: host.Bind(list)},
 		{Name: "exists", Kind: host.Read, Effect: host.Bind(exists)},
-		{Name: "remove", Kind: host.Write, Effect: host.Bind(remove), Path: 1},
+		{Name: "remove", Kind: host.Write, Effect: host.Bind(remove), Path: 1, Action: host.Does("remove", 1)},
 	}}
 }
 
 func path(w *host.Services, name string) (string, error) { return w.Temp.Path(name) }
+
+// inspectedPath(name) is a path below the folder that dir answers then.
+func inspectedPath(args host.Args) []host.Value {
+	name, _ := args.At(1).(string)
+	return []host.Value{"temp/" + name}
+}
 
 func dir(w *host.Services) (string, error) { return w.Temp.Dir() }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -28,11 +29,17 @@ func Module() host.Module {
 	return host.Module{Name: "tools", Page: page, JS: preludeJS, Funcs: []host.Func{
 		{Name: "search", Kind: host.Read, Effect: host.Bind(search)},
 		{Name: "describe", Kind: host.Read, Effect: describe},
-		{Name: "mcp_add", Kind: host.Idempotent, Effect: host.Bind(add)},
-		{Name: "mcp_remove", Kind: host.Idempotent, Effect: host.Bind(remove)},
+		{Name: "mcp_add", Kind: host.Idempotent, Effect: host.Bind(add), Action: func(args host.Args) string {
+			return fmt.Sprintf("connect %v to %s", args.At(1), host.Shown(args.At(2)))
+		}},
+		{Name: "mcp_remove", Kind: host.Idempotent, Effect: host.Bind(remove), Mock: "true", Action: func(args host.Args) string {
+			return fmt.Sprintf("disconnect %v", args.At(1))
+		}},
 		{Name: "mcp_status", Kind: host.Read, Effect: host.Bind(status)},
 		{Name: "mcp_list", Kind: host.Read, Effect: host.Bind(list)},
-		{Name: "mcp_call", Kind: host.Idempotent, Starts: true, Effect: host.Bind(startCall), Check: checkCall},
+		{Name: "mcp_call", Kind: host.Idempotent, Starts: true, Effect: host.Bind(startCall), Check: checkCall, Action: func(args host.Args) string {
+			return "start a job that calls " + host.CalledTool(args).String()
+		}},
 		{Name: "mcp_result", Kind: host.Read, Effect: host.Bind(result)},
 		{Name: "alias_tool", Kind: host.Idempotent, Effect: host.Bind(aliasTool)},
 		{Name: "set_tool_priority", Kind: host.Idempotent, Effect: setPriority},

@@ -11,6 +11,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os/exec"
 	"path/filepath"
@@ -40,10 +41,14 @@ func Module() host.Module {
 		{Name: "list_dir", Kind: host.Read, Effect: host.Bind(listDir)},
 		{Name: "read_file", Kind: host.Read, Effect: host.Bind(readFile)},
 		{Name: "search", Kind: host.Read, Effect: host.Bind(search)},
-		{Name: "write_file", Kind: host.Idempotent, Effect: host.Bind(writeFile), Path: 1},
-		{Name: "patch_file", Kind: host.Write, Effect: host.Bind(patchFile), Path: 1},
+		{Name: "write_file", Kind: host.Idempotent, Effect: host.Bind(writeFile), Path: 1, Action: host.DoesWith("write", 1, 2)},
+		{Name: "patch_file", Kind: host.Write, Effect: host.Bind(patchFile), Path: 1, Action: host.DoesWith("patch", 1, 2)},
 		{Name: "git_status", Kind: host.Read, Effect: host.Bind(gitStatus), Waits: true},
-		{Name: "__run", Hidden: true, Kind: host.Write, Effect: runCommand, Check: checkCommand, Waits: true},
+		{
+			Name: "__run", Hidden: true, Kind: host.Write, Effect: runCommand, Check: checkCommand, Waits: true,
+			Action: func(args host.Args) string { return fmt.Sprintf("run %v %s", args.At(1), host.Shown(args.At(2))) },
+			Mock:   `{"status":0,"stdout":"","stderr":""}`, Mocked: mockedCommand,
+		},
 	}}
 }
 
@@ -116,6 +121,20 @@ func runCommand(ctx context.Context, w *host.Services, args host.Args) ([]host.V
 		return nil, err
 	}
 	return []host.Value{int64(outcome.Status), outcome.Stdout, outcome.Stderr}, nil
+}
+
+// mockedCommand is the answer of a rehearsal: one table.
+func mockedCommand(args host.Args, mock json.RawMessage) ([]host.Value, error) {
+	out := struct {
+		Status int64  `json:"status"`
+		Stdout string `json:"stdout"`
+		Stderr string `json:"stderr"`
+	}{}
+	if err := host.ReadMock(args, mock, &out); err != nil {
+		return nil, err
+	}
+	table, err := host.Table(out)
+	return []host.Value{table}, err
 }
 
 func noCommands(args host.Args) error {
