@@ -58,28 +58,24 @@ type Memory struct {
 // discoverTime limits how long all servers together may take to list their tools.
 const discoverTime = 15 * time.Second
 
-func (d *Handler) servers(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
+func (d *Handler) servers(r *request) (Servers, error) {
+	list, err := d.service.Servers(r.Context(), r.person)
 	if err != nil {
-		return err
+		return Servers{}, err
 	}
-	list, err := d.service.Servers(r.Context(), p)
-	if err != nil {
-		return err
+	shown := serversOf(r.person, list)
+	if r.URL.Query().Get("discover") == "true" {
+		d.discover(r.Context(), r.person, list, shown.Servers)
 	}
-	return d.showServers(w, r, p, list)
+	return shown, nil
 }
 
-func (d *Handler) showServers(w http.ResponseWriter, r *http.Request, p conversation.Person, list []conversation.Server, warnings ...string) error {
+func serversOf(p conversation.Person, list []conversation.Server) Servers {
 	views := make([]ServerView, len(list))
 	for i, s := range list {
 		views[i] = ServerView{Server: s.Hidden()}
 	}
-	if r.Method == http.MethodGet && r.URL.Query().Get("discover") == "true" {
-		d.discover(r.Context(), p, list, views)
-	}
-	httpjson.JSON(w, http.StatusOK, Servers{Org: p.Org, UserID: p.User, Servers: views, Warnings: warnings})
-	return nil
+	return Servers{Org: p.Org, UserID: p.User, Servers: views}
 }
 
 // discover lists the tools of all servers in parallel.
@@ -104,280 +100,134 @@ func (d *Handler) discover(ctx context.Context, p conversation.Person, list []co
 	all.Wait()
 }
 
-func (d *Handler) replaceServers(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	var list []conversation.Server
-	if err := readJSON(w, r, &list); err != nil {
-		return err
-	}
-	if list, err = d.service.ReplaceServers(r.Context(), p, list); err != nil {
-		return err
-	}
-	return d.showServers(w, r, p, list)
+func (d *Handler) replaceServers(r *request, list []conversation.Server) (Servers, error) {
+	list, err := d.service.ReplaceServers(r.Context(), r.person, list)
+	return serversOf(r.person, list), err
 }
 
 // patchServer changes the given fields of one server. For POST, which also adds one, the
 // id is in the body.
-func (d *Handler) patchServer(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
+func (d *Handler) patchServer(r *request) (Servers, error) {
+	body, err := r.body()
 	if err != nil {
-		return err
-	}
-	body, err := readBody(w, r, maxBody)
-	if err != nil {
-		return err
+		return Servers{}, err
 	}
 	var s conversation.Server
 	if err := httpjson.Decode(body, &s); err != nil {
-		return err
+		return Servers{}, err
 	}
 	id := cmp.Or(r.PathValue("server"), s.ID)
-	list, dropped, err := d.service.PatchServer(r.Context(), p, id, body)
-	if err != nil {
-		return err
-	}
+	list, dropped, err := d.service.PatchServer(r.Context(), r.person, id, body)
+	shown := serversOf(r.person, list)
 	if dropped {
-		return d.showServers(w, r, p, list, "the token of "+id+" belonged to the old url and was removed; send authToken again")
+		shown.Warnings = []string{"the token of " + id + " belonged to the old url and was removed; send authToken again"}
 	}
-	return d.showServers(w, r, p, list)
+	return shown, err
 }
 
 // putServer replaces one server.
-func (d *Handler) putServer(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
+func (d *Handler) putServer(r *request, s conversation.Server) (Servers, error) {
+	id := r.PathValue("server")
+	if s.ID != "" && s.ID != id {
+		return Servers{}, fault.New(fault.InvalidParams, "the body has the id %q, the path %q", s.ID, id)
 	}
-	var s conversation.Server
-	if err := readJSON(w, r, &s); err != nil {
-		return err
-	}
-	if id := r.PathValue("server"); s.ID != "" && s.ID != id {
-		return fault.New(fault.InvalidParams, "the body has the id %q, the path %q", s.ID, id)
-	}
-	s.ID = r.PathValue("server")
-	list, err := d.service.PutServer(r.Context(), p, s)
-	if err != nil {
-		return err
-	}
-	return d.showServers(w, r, p, list)
+	s.ID = id
+	list, err := d.service.PutServer(r.Context(), r.person, s)
+	return serversOf(r.person, list), err
 }
 
-func (d *Handler) removeServer(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	if err := d.service.RemoveServer(r.Context(), p, r.PathValue("server")); err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, Removed{1})
-	return nil
+func (d *Handler) removeServer(r *request) (Removed, error) {
+	return Removed{1}, d.service.RemoveServer(r.Context(), r.person, r.PathValue("server"))
 }
 
-func (d *Handler) settings(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	s, err := d.service.Settings(r.Context(), p.Org)
-	if err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, s)
-	return nil
+func (d *Handler) settings(r *request) (conversation.Settings, error) {
+	return d.service.Settings(r.Context(), r.person.Org)
 }
 
-func (d *Handler) setSettings(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
+func (d *Handler) setSettings(r *request) (conversation.Settings, error) {
+	s, err := d.service.Settings(r.Context(), r.person.Org) // omitted fields keep their value
 	if err != nil {
-		return err
+		return s, err
 	}
-	s, err := d.service.Settings(r.Context(), p.Org) // omitted fields keep their value
-	if err != nil {
-		return err
+	if err := r.read(&s); err != nil {
+		return s, err
 	}
-	if err := readJSON(w, r, &s); err != nil {
-		return err
-	}
-	if err := d.service.SetSettings(r.Context(), p.Org, s); err != nil {
-		return err
-	}
-	return d.settings(w, r)
+	return s, d.service.SetSettings(r.Context(), r.person.Org, s)
 }
 
-func (d *Handler) resetSettings(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	if err := d.service.ResetSettings(r.Context(), p.Org); err != nil {
-		return err
-	}
-	return d.settings(w, r)
+func (d *Handler) resetSettings(r *request) (conversation.Settings, error) {
+	return conversation.DefaultSettings, d.service.ResetSettings(r.Context(), r.person.Org)
 }
 
-func (d *Handler) prompts(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	own, resolved, err := d.service.Resolved(r.Context(), p)
-	if err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, Overrides{Org: p.Org, UserID: p.User, Overrides: own, Resolved: resolved})
-	return nil
+func (d *Handler) prompts(r *request) (Overrides, error) {
+	own, resolved, err := d.service.Resolved(r.Context(), r.person)
+	return Overrides{Org: r.person.Org, UserID: r.person.User, Overrides: own, Resolved: resolved}, err
 }
 
-func (d *Handler) setPrompts(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
+func (d *Handler) setPrompts(r *request, changes map[agent.Slot]*string) (Overrides, error) {
+	if _, err := d.service.SetPrompts(r.Context(), r.person, changes); err != nil {
+		return Overrides{}, err
 	}
-	var changes map[agent.Slot]*string
-	if err := readJSON(w, r, &changes); err != nil {
-		return err
-	}
-	if _, err := d.service.SetPrompts(r.Context(), p, changes); err != nil {
-		return err
-	}
-	return d.prompts(w, r)
+	return d.prompts(r)
 }
 
-func (d *Handler) resetPrompts(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
+func (d *Handler) resetPrompts(r *request) (Overrides, error) {
+	if err := d.service.ResetPrompts(r.Context(), r.person); err != nil {
+		return Overrides{}, err
 	}
-	if err := d.service.ResetPrompts(r.Context(), p); err != nil {
-		return err
-	}
-	return d.prompts(w, r)
+	return d.prompts(r)
 }
 
-func (d *Handler) modes(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	names, err := d.service.Modes(r.Context(), p.Org)
-	if err != nil {
-		return err
-	}
-	if names == nil {
-		names = []string{}
-	}
-	httpjson.JSON(w, http.StatusOK, Modes{names})
-	return nil
+func (d *Handler) modes(r *request) (Modes, error) {
+	names, err := d.service.Modes(r.Context(), r.person.Org)
+	return Modes{filled(names)}, err
 }
 
-func (d *Handler) mode(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	m, err := d.service.Mode(r.Context(), p.Org, r.PathValue("mode"))
-	if err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, m)
-	return nil
+func (d *Handler) mode(r *request) (conversation.Mode, error) {
+	return d.service.Mode(r.Context(), r.person.Org, r.PathValue("mode"))
 }
 
-func (d *Handler) setMode(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	var m conversation.Mode
-	if err := readJSON(w, r, &m); err != nil {
-		return err
-	}
+func (d *Handler) setMode(r *request, m conversation.Mode) (conversation.Mode, error) {
 	m.Name = r.PathValue("mode")
-	if err := d.service.SetMode(r.Context(), p.Org, m); err != nil {
-		return err
+	if err := d.service.SetMode(r.Context(), r.person.Org, m); err != nil {
+		return m, err
 	}
-	return d.mode(w, r)
+	return d.mode(r)
 }
 
-func (d *Handler) removeMode(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	if err := d.service.RemoveMode(r.Context(), p.Org, r.PathValue("mode")); err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, Removed{1})
-	return nil
+func (d *Handler) removeMode(r *request) (Removed, error) {
+	return Removed{1}, d.service.RemoveMode(r.Context(), r.person.Org, r.PathValue("mode"))
 }
 
-func (d *Handler) chosenMode(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	prefs, err := d.service.Preferences(r.Context(), p)
-	if err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, ChosenMode{prefs.Mode})
-	return nil
+func (d *Handler) chosenMode(r *request) (ChosenMode, error) {
+	prefs, err := d.service.Preferences(r.Context(), r.person)
+	return ChosenMode{prefs.Mode}, err
 }
 
-func (d *Handler) chooseMode(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	var chosen ChosenMode
-	if err := readJSON(w, r, &chosen); err != nil {
-		return err
-	}
+func (d *Handler) chooseMode(r *request, chosen ChosenMode) (ChosenMode, error) {
 	if chosen.Mode != "" {
-		if _, err := d.service.Mode(r.Context(), p.Org, chosen.Mode); err != nil {
-			return err
+		if _, err := d.service.Mode(r.Context(), r.person.Org, chosen.Mode); err != nil {
+			return chosen, err
 		}
 	}
-	if _, err := d.service.SetPreferences(r.Context(), p, func(p *conversation.Preferences) { p.Mode = chosen.Mode }); err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, chosen)
-	return nil
+	_, err := d.service.SetPreferences(r.Context(), r.person, func(p *conversation.Preferences) { p.Mode = chosen.Mode })
+	return chosen, err
 }
 
-func (d *Handler) memory(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
+func (d *Handler) memory(r *request) (Memory, error) {
+	sections, err := d.service.Memory(r.person).Load(r.Context())
+	if err == nil {
+		d.audit(r.Request, auditReadMemory, r.person, "")
 	}
-	sections, err := d.service.Memory(p).Load(r.Context())
-	if err != nil {
-		return err
-	}
-	d.audit(r, auditReadMemory, p, "")
-	if sections == nil {
-		sections = []agent.Section{}
-	}
-	httpjson.JSON(w, http.StatusOK, Memory{sections})
-	return nil
+	return Memory{filled(sections)}, err
 }
 
-func (d *Handler) clearMemory(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
+func (d *Handler) clearMemory(r *request) (Removed, error) {
+	err := d.service.ClearMemory(r.Context(), r.person)
+	if err == nil {
+		d.audit(r.Request, auditDeleteMemory, r.person, "")
 	}
-	if err := d.service.ClearMemory(r.Context(), p); err != nil {
-		return err
-	}
-	d.audit(r, auditDeleteMemory, p, "")
-	httpjson.JSON(w, http.StatusOK, Removed{1})
-	return nil
+	return Removed{1}, err
 }
 
 // UsageReporter reports what was used.
@@ -407,41 +257,29 @@ type UsageReport struct {
 }
 
 // usage is GET /api/v1/admin/orgs/{org}/usage.
-func (d *Handler) usage(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	days, report, err := d.readUsage(r, p)
-	if err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, Usage{Org: p.Org, Days: days, Users: filled(report.People)})
-	return nil
+func (d *Handler) usage(r *request) (Usage, error) {
+	days, report, err := d.readUsage(r.Request, r.person)
+	return Usage{Org: r.person.Org, Days: days, Users: filled(report.People)}, err
 }
 
 // usageReport is GET /api/v1/usage. A key of one person sees that person's usage; that of
 // all people needs the scope org.
-func (d *Handler) usageReport(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) usageReport(r *request) (UsageReport, error) {
 	who, query := principal.Of(r.Context()), r.URL.Query()
 	p := conversation.Person{Org: cmp.Or(query.Get("org"), who.Org, conversation.DefaultOrg), User: cmp.Or(query.Get("user_id"), who.User)}
 	if p.User != "" {
 		if err := maySend(who, p); err != nil {
-			return err
+			return UsageReport{}, err
 		}
 	} else if !who.May(principal.Chat, p.Org) {
-		return fault.New(fault.Denied, "%s may not see the usage of %s", who.Title(), p.Org)
+		return UsageReport{}, fault.New(fault.Denied, "%s may not see the usage of %s", who.Title(), p.Org)
 	} else if !who.May(principal.Org, p.Org) {
-		return fault.New(fault.InvalidParams, "%s may not see the usage of all users of %s", who.Title(), p.Org).
+		return UsageReport{}, fault.New(fault.InvalidParams, "%s may not see the usage of all users of %s", who.Title(), p.Org).
 			WithHint("name one with user_id, or use a key with the scope org of the organisation %s", p.Org)
 	}
-	_, report, err := d.readUsage(r, p)
-	if err != nil {
-		return err
-	}
+	_, report, err := d.readUsage(r.Request, p)
 	report.Days, report.People, report.Turns, report.Budgets = filled(report.Days), filled(report.People), filled(report.Turns), filled(report.Budgets)
-	httpjson.JSON(w, http.StatusOK, UsageReport{Org: p.Org, User: p.User, Report: report})
-	return nil
+	return UsageReport{Org: p.Org, User: p.User, Report: report}, err
 }
 
 // readUsage reads the usage of the days that a request asks for.

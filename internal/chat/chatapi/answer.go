@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
@@ -108,25 +107,16 @@ func responseOf(t *conversation.Turn, reply agent.Reply) Response {
 }
 
 // answer is POST /api/v1/chat.
-func (d *Handler) answer(w http.ResponseWriter, r *http.Request) error {
-	_, m, err := d.message(w, r, false)
+func (d *Handler) answer(r *request) (Response, error) {
+	_, m, err := d.message(r, false)
 	if err != nil {
-		return err
+		return Response{}, err
 	}
-	t, err := d.say(r, m)
+	t, err := d.say(r.Request, m)
 	if err != nil {
-		return err
+		return Response{}, err
 	}
-	return d.respond(w, r, t)
-}
-
-func (d *Handler) respond(w http.ResponseWriter, r *http.Request, t *conversation.Turn) error {
-	response, err := d.follow(r.Context(), t, func(agent.Event) error { return nil })
-	if err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, response)
-	return nil
+	return d.follow(r.Context(), t, func(agent.Event) error { return nil })
 }
 
 // attach returns the turn of the message that a path names, to read it. Others' messages do
@@ -159,41 +149,40 @@ func (d *Handler) turn(r *http.Request) (t *conversation.Turn, own bool, err err
 func noMessage(id string) error { return fault.New(fault.NotFound, "no message %q", id) }
 
 // result is GET /api/v1/chat/{message}: it waits for the answer.
-func (d *Handler) result(w http.ResponseWriter, r *http.Request) error {
-	t, err := d.attach(r)
+func (d *Handler) result(r *request) (Response, error) {
+	t, err := d.attach(r.Request)
 	if err != nil {
-		return err
+		return Response{}, err
 	}
-	return d.respond(w, r, t)
+	return d.follow(r.Context(), t, func(agent.Event) error { return nil })
 }
 
 // reattach is GET /api/v1/chat/{message}/stream: all events of the turn, from the first.
-func (d *Handler) reattach(w http.ResponseWriter, r *http.Request) error {
-	t, err := d.attach(r)
+func (d *Handler) reattach(r *request) error {
+	t, err := d.attach(r.Request)
 	if err != nil {
 		return err
 	}
-	return d.streamTurn(w, r, t, r.URL.Query().Get("tool_events") == "true")
+	return d.streamTurn(r, t, r.URL.Query().Get("tool_events") == "true")
 }
 
 // stop is POST /api/v1/chat/{message}/stop. The answer is what was said so far.
-func (d *Handler) stop(w http.ResponseWriter, r *http.Request) error {
-	t, own, err := d.turn(r)
+func (d *Handler) stop(r *request) (Response, error) {
+	t, own, err := d.turn(r.Request)
 	if err != nil {
-		return err
+		return Response{}, err
 	}
 	if !own {
-		return noMessage(t.ID)
+		return Response{}, noMessage(t.ID)
 	}
 	if err := d.service.Stop(r.Context(), t.ID); err != nil {
-		return err
+		return Response{}, err
 	}
 	reply, err := t.Wait(r.Context())
 	if err != nil {
-		return ofTurn(err)
+		return Response{}, ofTurn(err)
 	}
-	httpjson.JSON(w, http.StatusOK, responseOf(t, reply))
-	return nil
+	return responseOf(t, reply), nil
 }
 
 // StreamEvent is one event of a stream. Its type decides which fields are set.
@@ -219,20 +208,20 @@ type StreamEvent struct {
 
 // stream is POST /api/v1/chat/stream. If the client disconnects, the stream ends and the
 // turn continues.
-func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
-	q, m, err := d.message(w, r, false)
+func (d *Handler) stream(r *request) error {
+	q, m, err := d.message(r, false)
 	if err != nil {
 		return err
 	}
-	t, err := d.say(r, m)
+	t, err := d.say(r.Request, m)
 	if err != nil {
 		return err
 	}
-	return d.streamTurn(w, r, t, q.ToolEvents)
+	return d.streamTurn(r, t, q.ToolEvents)
 }
 
-func (d *Handler) streamTurn(w http.ResponseWriter, r *http.Request, t *conversation.Turn, toolEvents bool) error {
-	s := eventStream{sse.NewResponse(w), d.options.Clock.Now}
+func (d *Handler) streamTurn(r *request, t *conversation.Turn, toolEvents bool) error {
+	s := eventStream{sse.NewResponse(r.w), d.options.Clock.Now}
 	ctx, stop := context.WithCancel(r.Context())
 	defer s.WhileSilent(ctx, d.options.Keepalive, s.keepAlive)()
 	defer stop()

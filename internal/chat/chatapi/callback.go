@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 )
@@ -86,21 +85,20 @@ func (q Request) target() target {
 }
 
 // callback is POST /api/v1/chat/callback.
-func (d *Handler) callback(w http.ResponseWriter, r *http.Request) error {
-	q, m, err := d.message(w, r, true)
+func (d *Handler) callback(r *request) (Accepted, error) {
+	q, m, err := d.message(r, true)
 	if err != nil {
-		return err
+		return Accepted{}, err
 	}
 	if m.Note, err = json.Marshal(q.target()); err != nil {
-		return err
+		return Accepted{}, err
 	}
-	t, err := d.say(r, m)
+	t, err := d.say(r.Request, m)
 	if err != nil {
-		return err
+		return Accepted{}, err
 	}
 	d.callBack(t)
-	httpjson.JSON(w, http.StatusAccepted, Accepted{t.ID, q.MessageKey})
-	return nil
+	return Accepted{t.ID, q.MessageKey}, nil
 }
 
 // callBack follows a turn in the background and calls its callback, if it has one.

@@ -18,7 +18,6 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
-	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/llm"
@@ -98,12 +97,70 @@ func (d *Handler) Close() {
 
 // route is one endpoint. The OpenAPI document is made from the same table.
 type route struct {
-	method, path   string
-	scope          principal.Scope
-	summary        string // summary for the OpenAPI document
-	body, response any    // zero values of the types of the bodies; nil means none
-	status         int    // of success; zero means 200
-	does           func(d *Handler, w http.ResponseWriter, r *http.Request) error
+	method, path string
+	scope        principal.Scope
+	summary      string // for the OpenAPI document
+	endpoint
+}
+
+// endpoint is what a route does. The bodies are zero values of their types; nil means none.
+type endpoint struct {
+	body, response any
+	status         int                                   // of success
+	answer         func(*Handler, *request) (any, error) // the body of the response; nil: it was written
+}
+
+// request is a request to an endpoint.
+type request struct {
+	*http.Request
+	w      http.ResponseWriter
+	person conversation.Person // or the organisation that the path names
+}
+
+// body reads the body.
+func (r *request) body() ([]byte, error) { return readBody(r.w, r.Request, maxBody) }
+
+// read decodes the body.
+func (r *request) read(into any) error {
+	body, err := r.body()
+	if err != nil {
+		return err
+	}
+	return httpjson.Decode(body, into)
+}
+
+// get is an endpoint that responds with what f returns.
+func get[A any](f func(*Handler, *request) (A, error)) endpoint {
+	return endpoint{nil, *new(A), http.StatusOK, func(d *Handler, r *request) (any, error) { return f(d, r) }}
+}
+
+// reads is an endpoint that decodes the body itself.
+func reads[A any](body any, f func(*Handler, *request) (A, error)) endpoint {
+	e := get(f)
+	e.body = body
+	return e
+}
+
+// put is an endpoint that passes the decoded body to f.
+func put[B, A any](f func(*Handler, *request, B) (A, error)) endpoint {
+	return reads(*new(B), func(d *Handler, r *request) (a A, err error) {
+		var body B
+		if err := r.read(&body); err != nil {
+			return a, err
+		}
+		return f(d, r, body)
+	})
+}
+
+// writes is an endpoint that writes the response itself.
+func writes(body, response any, f func(*Handler, *request) error) endpoint {
+	return endpoint{body, response, http.StatusOK, func(d *Handler, r *request) (any, error) { return nil, f(d, r) }}
+}
+
+// with is the endpoint with another status of success.
+func (e endpoint) with(status int) endpoint {
+	e.status = status
+	return e
 }
 
 // routes lists every endpoint.
@@ -114,71 +171,76 @@ func routes() []route {
 		person = admin + "/users/{user}"
 	)
 	return slices.Concat(messageRoutes(), conversationRoutes(people), []route{
-		{"GET", "/api/v1/usage", principal.Chat, "Tokens and cost by day, person and turn, and the budgets (days, turns, org, user_id)", nil, UsageReport{}, 0, (*Handler).usageReport},
-		{"GET", "/api/v1/model", principal.Chat, "The model that answers, and what it takes", nil, Model{}, 0, (*Handler).model},
-		{"GET", "/api/v1/languages", principal.Chat, "Languages that can be chosen by name", nil, Languages{}, 0, (*Handler).languages},
-		{"GET", people + "/preferences", principal.Chat, "A person's preferences", nil, Preferences{}, 0, (*Handler).preferences},
-		{"PUT", people + "/preferences", principal.Chat, "Change a person's preferences", Preferences{}, Preferences{}, 0, (*Handler).setPreferences},
-		{"GET", people + "/history", principal.Chat, "A person's history, the oldest first (limit, offset)", nil, History{}, 0, (*Handler).history},
-		{"GET", people + "/modes", principal.Chat, "The modes that a person can choose, and the chosen one", nil, PersonModes{}, 0, (*Handler).personModes},
-		{"PUT", people + "/modes", principal.Chat, "Choose a mode; empty chooses none", ChosenMode{}, ChosenMode{}, 0, (*Handler).chooseMode},
-		{"DELETE", people + "/history", principal.Chat, "Delete a person's history", nil, Removed{}, 0, (*Handler).forget},
-
-		{"GET", admin + "/mcp-servers", principal.Org, "The organisation's servers (discover=true connects to each)", nil, Servers{}, 0, (*Handler).servers},
-		{"PUT", admin + "/mcp-servers", principal.Org, "Replace the organisation's servers", []conversation.Server{}, Servers{}, 0, (*Handler).replaceServers},
-		{"POST", admin + "/mcp-servers", principal.Org, "Add one server, or change the given fields of one", conversation.Server{}, Servers{}, 0, (*Handler).patchServer},
-		{"PUT", admin + "/mcp-servers/{server}", principal.Org, "Replace one server", conversation.Server{}, Servers{}, 0, (*Handler).putServer},
-		{"PATCH", admin + "/mcp-servers/{server}", principal.Org, "Change the given fields of one server", conversation.Server{}, Servers{}, 0, (*Handler).patchServer},
-		{"DELETE", admin + "/mcp-servers/{server}", principal.Org, "Remove one server", nil, Removed{}, 0, (*Handler).removeServer},
-		{"GET", admin + "/config", principal.Org, "The organisation's settings", nil, conversation.Settings{}, 0, (*Handler).settings},
-		{"PUT", admin + "/config", principal.Org, "Change the organisation's settings", conversation.Settings{}, conversation.Settings{}, 0, (*Handler).setSettings},
-		{"DELETE", admin + "/config", principal.Org, "Reset the organisation's settings to the defaults", nil, conversation.Settings{}, 0, (*Handler).resetSettings},
-		{"GET", admin + "/prompt-overrides", principal.Org, "The organisation's prompts in place of the defaults", nil, Overrides{}, 0, (*Handler).prompts},
-		{"PUT", admin + "/prompt-overrides", principal.Org, "Change some prompts; null resets one to the default", map[agent.Slot]*string{}, Overrides{}, 0, (*Handler).setPrompts},
-		{"DELETE", admin + "/prompt-overrides", principal.Org, "Reset the organisation's prompts to the defaults", nil, Overrides{}, 0, (*Handler).resetPrompts},
-		{"GET", admin + "/modes", principal.Org, "The names of the organisation's modes", nil, Modes{}, 0, (*Handler).modes},
-		{"GET", admin + "/modes/{mode}", principal.Org, "One mode", nil, conversation.Mode{}, 0, (*Handler).mode},
-		{"PUT", admin + "/modes/{mode}", principal.Org, "Define a mode, or replace it", conversation.Mode{}, conversation.Mode{}, 0, (*Handler).setMode},
-		{"DELETE", admin + "/modes/{mode}", principal.Org, "Remove a mode", nil, Removed{}, 0, (*Handler).removeMode},
-		{"GET", admin + "/usage", principal.Org, "Usage of the organisation's people (days)", nil, Usage{}, 0, (*Handler).usage},
-
-		{"GET", person + "/mcp-servers", principal.Org, "A person's servers (discover=true connects to each)", nil, Servers{}, 0, (*Handler).servers},
-		{"PUT", person + "/mcp-servers", principal.Org, "Replace a person's servers", []conversation.Server{}, Servers{}, 0, (*Handler).replaceServers},
-		{"POST", person + "/mcp-servers", principal.Org, "Add one server of a person, or change the given fields of one", conversation.Server{}, Servers{}, 0, (*Handler).patchServer},
-		{"PUT", person + "/mcp-servers/{server}", principal.Org, "Replace one server of a person", conversation.Server{}, Servers{}, 0, (*Handler).putServer},
-		{"PATCH", person + "/mcp-servers/{server}", principal.Org, "Change the given fields of one server of a person", conversation.Server{}, Servers{}, 0, (*Handler).patchServer},
-		{"DELETE", person + "/mcp-servers/{server}", principal.Org, "Remove one server of a person", nil, Removed{}, 0, (*Handler).removeServer},
-		{"GET", person + "/prompt-overrides", principal.Org, "A person's prompts in place of the organisation's and the defaults", nil, Overrides{}, 0, (*Handler).prompts},
-		{"PUT", person + "/prompt-overrides", principal.Org, "Change some prompts; null resets one to the organisation's or the default", map[agent.Slot]*string{}, Overrides{}, 0, (*Handler).setPrompts},
-		{"DELETE", person + "/prompt-overrides", principal.Org, "Reset a person's prompts", nil, Overrides{}, 0, (*Handler).resetPrompts},
-		{"GET", person + "/memory", principal.Org, "What the agent remembers about a person", nil, Memory{}, 0, (*Handler).memory},
-		{"DELETE", person + "/memory", principal.Org, "Delete what the agent remembers about a person", nil, Removed{}, 0, (*Handler).clearMemory},
-		{"GET", person + "/mode", principal.Org, "The mode that a person has chosen", nil, ChosenMode{}, 0, (*Handler).chosenMode},
-		{"PUT", person + "/mode", principal.Org, "Choose a mode for a person", ChosenMode{}, ChosenMode{}, 0, (*Handler).chooseMode},
-		{"DELETE", person + "/history", principal.Org, "Delete a person's history", nil, Removed{}, 0, (*Handler).forget},
+		{"GET", "/api/v1/usage", principal.Chat, "Tokens and cost by day, person and turn, and the budgets (days, turns, org, user_id)", get((*Handler).usageReport)},
+		{"GET", "/api/v1/model", principal.Chat, "The model that answers, and what it takes", get((*Handler).model)},
+		{"GET", "/api/v1/languages", principal.Chat, "Languages that can be chosen by name", get((*Handler).languages)},
+		{"GET", people + "/preferences", principal.Chat, "A person's preferences", get((*Handler).preferences)},
+		{"PUT", people + "/preferences", principal.Chat, "Change a person's preferences", put((*Handler).setPreferences)},
+		{"GET", people + "/history", principal.Chat, "A person's history, the oldest first (limit, offset)", get((*Handler).history)},
+		{"GET", people + "/modes", principal.Chat, "The modes that a person can choose, and the chosen one", get((*Handler).personModes)},
+		{"PUT", people + "/modes", principal.Chat, "Choose a mode; empty chooses none", put((*Handler).chooseMode)},
+		{"DELETE", people + "/history", principal.Chat, "Delete a person's history", get((*Handler).forget)},
+	}, ownRoutes(admin, "the organisation's", "the default"), []route{
+		{"GET", admin + "/config", principal.Org, "The organisation's settings", get((*Handler).settings)},
+		{"PUT", admin + "/config", principal.Org, "Change the organisation's settings", reads(conversation.Settings{}, (*Handler).setSettings)},
+		{"DELETE", admin + "/config", principal.Org, "Reset the organisation's settings to the defaults", get((*Handler).resetSettings)},
+		{"GET", admin + "/modes", principal.Org, "The names of the organisation's modes", get((*Handler).modes)},
+		{"GET", admin + "/modes/{mode}", principal.Org, "One mode", get((*Handler).mode)},
+		{"PUT", admin + "/modes/{mode}", principal.Org, "Define a mode, or replace it", put((*Handler).setMode)},
+		{"DELETE", admin + "/modes/{mode}", principal.Org, "Remove a mode", get((*Handler).removeMode)},
+		{"GET", admin + "/usage", principal.Org, "Usage of the organisation's people (days)", get((*Handler).usage)},
+	}, ownRoutes(person, "a person's", "the organisation's or the default"), []route{
+		{"GET", person + "/memory", principal.Org, "What the agent remembers about a person", get((*Handler).memory)},
+		{"DELETE", person + "/memory", principal.Org, "Delete what the agent remembers about a person", get((*Handler).clearMemory)},
+		{"GET", person + "/mode", principal.Org, "The mode that a person has chosen", get((*Handler).chosenMode)},
+		{"PUT", person + "/mode", principal.Org, "Choose a mode for a person", put((*Handler).chooseMode)},
+		{"DELETE", person + "/history", principal.Org, "Delete a person's history", get((*Handler).forget)},
 	})
+}
+
+// ownRoutes are the endpoints of what an organisation or a person can have: servers and
+// prompts.
+func ownRoutes(of, whose, otherwise string) []route {
+	server := of + "/mcp-servers/{server}"
+	patch := reads(conversation.Server{}, (*Handler).patchServer)
+	return []route{
+		{"GET", of + "/mcp-servers", principal.Org, "List " + whose + " servers (discover=true connects to each)", get((*Handler).servers)},
+		{"PUT", of + "/mcp-servers", principal.Org, "Replace " + whose + " servers", put((*Handler).replaceServers)},
+		{"POST", of + "/mcp-servers", principal.Org, "Add one of " + whose + " servers, or change the given fields of one", patch},
+		{"PUT", server, principal.Org, "Replace one of " + whose + " servers", put((*Handler).putServer)},
+		{"PATCH", server, principal.Org, "Change the given fields of one of " + whose + " servers", patch},
+		{"DELETE", server, principal.Org, "Remove one of " + whose + " servers", get((*Handler).removeServer)},
+		{"GET", of + "/prompt-overrides", principal.Org, "List " + whose + " prompts in place of " + otherwise, get((*Handler).prompts)},
+		{"PUT", of + "/prompt-overrides", principal.Org, "Change some of " + whose + " prompts; null resets one to " + otherwise, put((*Handler).setPrompts)},
+		{"DELETE", of + "/prompt-overrides", principal.Org, "Reset " + whose + " prompts to " + otherwise, get((*Handler).resetPrompts)},
+	}
 }
 
 // conversationRoutes are the endpoints of the conversations of people.
 func conversationRoutes(people string) []route {
+	created := put((*Handler).copyConversation).with(http.StatusCreated)
 	return []route{
-		{"GET", people + "/conversations", principal.Chat, "A person's conversations, the most recently used first, and those that others share", nil, Conversations{}, 0, (*Handler).conversations},
-		{"GET", people + "/conversation", principal.Chat, "The latest messages of one conversation, with the calls of tools (id, limit)", nil, Transcript{}, 0, (*Handler).conversation},
-		{"DELETE", people + "/conversation", principal.Chat, "Delete one conversation (id)", nil, Removed{}, 0, (*Handler).forgetConversation},
-		{"POST", people + "/conversation/copy", principal.Chat, "Copy one conversation, also one that somebody shares to use it", CopyRequest{}, Copied{}, 201, (*Handler).copyConversation},
+		{"GET", people + "/conversations", principal.Chat, "A person's conversations, the most recently used first, and those that others share", get((*Handler).conversations)},
+		{"GET", people + "/conversation", principal.Chat, "The latest messages of one conversation, with the calls of tools (id, limit)", get((*Handler).conversation)},
+		{"DELETE", people + "/conversation", principal.Chat, "Delete one conversation (id)", get((*Handler).forgetConversation)},
+		{"POST", people + "/conversation/copy", principal.Chat, "Copy one conversation, also one that somebody shares to use it", created},
 	}
 }
 
 // messageRoutes are the endpoints of messages and their answers.
 func messageRoutes() []route {
+	stream := writes(Request{}, StreamEvent{}, (*Handler).stream)
+	reattach := writes(nil, StreamEvent{}, (*Handler).reattach)
+	callback := reads(Request{}, (*Handler).callback).with(http.StatusAccepted)
+	media := writes(nil, []byte{}, (*Handler).media)
 	return []route{
-		{"POST", "/api/v1/chat", principal.Chat, "Send a message and wait for the answer", Request{}, Response{}, 0, (*Handler).answer},
-		{"POST", "/api/v1/chat/stream", principal.Chat, "Send a message and receive the answer as server-sent events", Request{}, StreamEvent{}, 0, (*Handler).stream},
-		{"POST", "/api/v1/chat/callback", principal.Chat, "Send a message and receive the answer at progress_callback_url", Request{}, Accepted{}, 202, (*Handler).callback},
-		{"GET", "/api/v1/chat/{message}", principal.Chat, "Wait for the answer to a message that was sent before", nil, Response{}, 0, (*Handler).result},
-		{"GET", "/api/v1/chat/{message}/stream", principal.Chat, "Receive the answer to a message that was sent before as server-sent events, from the first", nil, StreamEvent{}, 0, (*Handler).reattach},
-		{"GET", "/api/v1/chat/{message}/media/{media}", principal.Chat, "An image, a sound or a file of a message or of its answer", nil, []byte{}, 0, (*Handler).media},
-		{"POST", "/api/v1/chat/{message}/stop", principal.Chat, "Stop an answer; what was said so far is kept and returned", nil, Response{}, 0, (*Handler).stop},
+		{"POST", "/api/v1/chat", principal.Chat, "Send a message and wait for the answer", reads(Request{}, (*Handler).answer)},
+		{"POST", "/api/v1/chat/stream", principal.Chat, "Send a message and receive the answer as server-sent events", stream},
+		{"POST", "/api/v1/chat/callback", principal.Chat, "Send a message and receive the answer at progress_callback_url", callback},
+		{"GET", "/api/v1/chat/{message}", principal.Chat, "Wait for the answer to a message that was sent before", get((*Handler).result)},
+		{"GET", "/api/v1/chat/{message}/stream", principal.Chat, "Receive the answer to a message that was sent before as server-sent events, from the first", reattach},
+		{"GET", "/api/v1/chat/{message}/media/{media}", principal.Chat, "An image, a sound or a file of a message or of its answer", media},
+		{"POST", "/api/v1/chat/{message}/stop", principal.Chat, "Stop an answer; what was said so far is kept and returned", get((*Handler).stop)},
 	}
 }
 
@@ -201,16 +263,36 @@ func nothing(w http.ResponseWriter, r *http.Request) {
 		WithHint("GET /api/v1/openapi.json lists the endpoints"))
 }
 
-// handle converts errors to responses. The request is authorized already.
+// handle serves an endpoint. The request is authorized already.
 func (d *Handler) handle(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if route.scope == principal.Org && r.Method != http.MethodGet {
 			d.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "key", principal.Of(r.Context()).Name, "method", r.Method, "path", r.URL.Path)
 		}
-		if err := route.does(d, w, r); err != nil {
+		q := &request{r, w, conversation.Person{Org: r.PathValue("org"), User: r.PathValue("user")}}
+		err := q.checkPerson()
+		var answer any
+		if err == nil {
+			answer, err = route.answer(d, q)
+		}
+		if err != nil {
 			refuse(w, err)
+		} else if answer != nil {
+			httpjson.JSON(w, route.status, answer)
 		}
 	})
+}
+
+// checkPerson checks the names in the path, if it has any.
+func (r *request) checkPerson() error {
+	p := r.person
+	switch {
+	case p.Org == "" && p.User == "" && !strings.Contains(r.Pattern, "{org}"):
+		return nil
+	case p.User == "": // an organisation's name is like a person's
+		p.User = "-"
+	}
+	return p.Check()
 }
 
 // guarded refuses cross-site requests of browsers and sets security headers of

@@ -135,8 +135,8 @@ func (q Request) withoutMedia(body []byte) int {
 var shownTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "audio/mpeg", "audio/wav", "audio/ogg", "audio/flac", "audio/mp4", "audio/webm", "video/mp4", "video/webm"}
 
 // media is GET /api/v1/chat/{message}/media/{media}.
-func (d *Handler) media(w http.ResponseWriter, r *http.Request) error {
-	t, err := d.attach(r)
+func (d *Handler) media(r *request) error {
+	t, err := d.attach(r.Request)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (d *Handler) media(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	header := w.Header()
+	header := r.w.Header()
 	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	header.Set("Content-Length", strconv.Itoa(len(m.Data)))
 	if slices.Contains(shownTypes, m.MIME) {
@@ -153,6 +153,6 @@ func (d *Handler) media(w http.ResponseWriter, r *http.Request) error {
 		header.Set("Content-Type", "application/octet-stream")
 		header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": cmp.Or(m.Name, "file")}))
 	}
-	_, _ = w.Write(m.Data) // the client may have disconnected
+	_, _ = r.w.Write(m.Data) // the client may have disconnected
 	return nil
 }

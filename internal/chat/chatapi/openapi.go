@@ -55,7 +55,7 @@ func (r route) describe(book schemas) object {
 	if _, binary := r.response.([]byte); binary {
 		kind = "application/octet-stream"
 	}
-	status := strconv.Itoa(max(r.status, http.StatusOK))
+	status := strconv.Itoa(r.status)
 	about := object{
 		"summary":     r.summary,
 		"operationId": strings.Trim(strings.NewReplacer("/api/v1/", "", "/", "_", "{", "", "}", "", "-", "_").Replace(r.path), "_") + "_" + strings.ToLower(r.method),

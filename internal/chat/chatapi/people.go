@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -31,9 +30,8 @@ type Languages struct {
 	Languages []conversation.Language `json:"languages"`
 }
 
-func (d *Handler) languages(w http.ResponseWriter, _ *http.Request) error {
-	httpjson.JSON(w, http.StatusOK, Languages{conversation.Languages()})
-	return nil
+func (d *Handler) languages(*request) (Languages, error) {
+	return Languages{conversation.Languages()}, nil
 }
 
 // History is a page of a person's history.
@@ -50,46 +48,17 @@ type Removed struct {
 	Removed int64 `json:"removed"`
 }
 
-// personOf returns the person or organisation that a path names.
-func personOf(r *http.Request) (conversation.Person, error) {
-	p := conversation.Person{Org: r.PathValue("org"), User: r.PathValue("user")}
-	if p.User == "" { // validates an organisation's name like a person's
-		return p, conversation.Person{Org: p.Org, User: "-"}.Check()
-	}
-	return p, p.Check()
+func (d *Handler) preferences(r *request) (Preferences, error) {
+	prefs, err := d.service.Preferences(r.Context(), r.person)
+	return preferencesOf(prefs), err
 }
 
-func (d *Handler) preferences(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	prefs, err := d.service.Preferences(r.Context(), p)
-	if err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, preferencesOf(prefs))
-	return nil
-}
-
-func (d *Handler) setPreferences(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	var body Preferences
-	if err := readJSON(w, r, &body); err != nil {
-		return err
-	}
+func (d *Handler) setPreferences(r *request, body Preferences) (Preferences, error) {
 	if err := body.check(); err != nil {
-		return err
+		return body, err
 	}
-	prefs, err := d.service.SetPreferences(r.Context(), p, body.apply)
-	if err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, preferencesOf(prefs))
-	return nil
+	prefs, err := d.service.SetPreferences(r.Context(), r.person, body.apply)
+	return preferencesOf(prefs), err
 }
 
 // check validates preferences and writes the language as it is usually written. What is
@@ -118,29 +87,21 @@ func (p *Preferences) apply(to *conversation.Preferences) {
 // maxHistory is the largest page of history: all that can be stored.
 const maxHistory = 100
 
-func (d *Handler) history(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
+func (d *Handler) history(r *request) (History, error) {
+	limit, err := number(r.Request, "limit", 50, 1, maxHistory)
 	if err != nil {
-		return err
+		return History{}, err
 	}
-	limit, err := number(r, "limit", 50, 1, maxHistory)
+	offset, err := number(r.Request, "offset", 0, 0, 1<<30)
 	if err != nil {
-		return err
+		return History{}, err
 	}
-	offset, err := number(r, "offset", 0, 0, 1<<30)
+	entries, total, err := d.service.History(r.Context(), r.person, limit, offset)
 	if err != nil {
-		return err
+		return History{}, err
 	}
-	entries, total, err := d.service.History(r.Context(), p, limit, offset)
-	if err != nil {
-		return err
-	}
-	d.audit(r, auditRead, p, "")
-	if entries == nil {
-		entries = []conversation.Entry{}
-	}
-	httpjson.JSON(w, http.StatusOK, History{UserID: p.User, Entries: entries, Total: total, Limit: limit, Offset: offset})
-	return nil
+	d.audit(r.Request, auditRead, r.person, "")
+	return History{UserID: r.person.User, Entries: filled(entries), Total: total, Limit: limit, Offset: offset}, nil
 }
 
 // number reads an integer from the query.
@@ -156,18 +117,12 @@ func number(r *http.Request, name string, otherwise, least, most int) (int, erro
 	return n, nil
 }
 
-func (d *Handler) forget(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
+func (d *Handler) forget(r *request) (Removed, error) {
+	gone, err := d.service.Forget(r.Context(), r.person)
+	if err == nil {
+		d.audit(r.Request, auditDelete, r.person, "")
 	}
-	gone, err := d.service.Forget(r.Context(), p)
-	if err != nil {
-		return err
-	}
-	d.audit(r, auditDelete, p, "")
-	httpjson.JSON(w, http.StatusOK, Removed{gone})
-	return nil
+	return Removed{gone}, err
 }
 
 // Conversations lists a person's conversations.
@@ -198,40 +153,30 @@ type Transcribed struct {
 }
 
 // conversations is GET …/conversations.
-func (d *Handler) conversations(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
+func (d *Handler) conversations(r *request) (Conversations, error) {
+	list, err := d.service.Conversations(r.Context(), r.person)
+	if err == nil {
+		d.audit(r.Request, auditRead, r.person, "")
 	}
-	list, err := d.service.Conversations(r.Context(), p)
-	if err != nil {
-		return err
-	}
-	d.audit(r, auditRead, p, "")
-	httpjson.JSON(w, http.StatusOK, Conversations{filled(list)})
-	return nil
+	return Conversations{filled(list)}, err
 }
 
 // conversation is GET …/conversation.
-func (d *Handler) conversation(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
+func (d *Handler) conversation(r *request) (Transcript, error) {
+	limit, err := number(r.Request, "limit", maxHistory, 1, maxHistory)
 	if err != nil {
-		return err
-	}
-	limit, err := number(r, "limit", maxHistory, 1, maxHistory)
-	if err != nil {
-		return err
+		return Transcript{}, err
 	}
 	id := r.URL.Query().Get("id")
-	access, err := d.service.Access(r.Context(), p, id)
+	access, err := d.service.Access(r.Context(), r.person, id)
 	if err != nil {
-		return err
+		return Transcript{}, err
 	}
 	records, err := d.service.Records(r.Context(), access.Person, access.ID, limit)
 	if err != nil {
-		return err
+		return Transcript{}, err
 	}
-	d.audit(r, auditRead, access.Person, access.ID)
+	d.audit(r.Request, auditRead, access.Person, access.ID)
 	out := Transcript{ID: id, Messages: []Transcribed{}, Owner: access.Owner, Shared: access.Shared}
 	for i := range records {
 		if access.Owner != "" {
@@ -239,8 +184,7 @@ func (d *Handler) conversation(w http.ResponseWriter, r *http.Request) error {
 		}
 		out.Messages = append(out.Messages, transcribed(access.Person, &records[i]))
 	}
-	httpjson.JSON(w, http.StatusOK, out)
-	return nil
+	return out, nil
 }
 
 func transcribed(p conversation.Person, c *conversation.Record) Transcribed {
@@ -265,19 +209,13 @@ func transcribed(p conversation.Person, c *conversation.Record) Transcribed {
 }
 
 // forgetConversation is DELETE …/conversation.
-func (d *Handler) forgetConversation(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
+func (d *Handler) forgetConversation(r *request) (Removed, error) {
 	id := r.URL.Query().Get("id")
-	gone, err := d.service.ForgetConversation(r.Context(), p, id)
-	if err != nil {
-		return err
+	gone, err := d.service.ForgetConversation(r.Context(), r.person, id)
+	if err == nil {
+		d.audit(r.Request, auditDelete, r.person, id)
 	}
-	d.audit(r, auditDelete, p, id)
-	httpjson.JSON(w, http.StatusOK, Removed{gone})
-	return nil
+	return Removed{gone}, err
 }
 
 // CopyRequest names the conversation to copy.
@@ -291,29 +229,19 @@ type Copied struct {
 }
 
 // copyConversation is POST …/conversation/copy.
-func (d *Handler) copyConversation(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
+func (d *Handler) copyConversation(r *request, body CopyRequest) (Copied, error) {
+	if err := d.checkRate(r.person); err != nil {
+		return Copied{}, err
+	}
+	access, err := d.service.Access(r.Context(), r.person, body.ID)
 	if err != nil {
-		return err
+		return Copied{}, err
 	}
-	var body CopyRequest
-	if err := readJSON(w, r, &body); err != nil {
-		return err
+	id, err := d.service.Copy(r.Context(), r.person, body.ID)
+	if err == nil {
+		d.audit(r.Request, auditCopy, access.Person, access.ID)
 	}
-	if err := d.checkRate(p); err != nil {
-		return err
-	}
-	access, err := d.service.Access(r.Context(), p, body.ID)
-	if err != nil {
-		return err
-	}
-	id, err := d.service.Copy(r.Context(), p, body.ID)
-	if err != nil {
-		return err
-	}
-	d.audit(r, auditCopy, access.Person, access.ID)
-	httpjson.JSON(w, http.StatusCreated, Copied{id})
-	return nil
+	return Copied{id}, err
 }
 
 // PersonModes are the modes that a person can choose.
@@ -323,19 +251,11 @@ type PersonModes struct {
 }
 
 // personModes is GET …/modes.
-func (d *Handler) personModes(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
+func (d *Handler) personModes(r *request) (PersonModes, error) {
+	modes, err := d.service.Modes(r.Context(), r.person.Org)
 	if err != nil {
-		return err
+		return PersonModes{}, err
 	}
-	modes, err := d.service.Modes(r.Context(), p.Org)
-	if err != nil {
-		return err
-	}
-	prefs, err := d.service.Preferences(r.Context(), p)
-	if err != nil {
-		return err
-	}
-	httpjson.JSON(w, http.StatusOK, PersonModes{filled(modes), prefs.Mode})
-	return nil
+	prefs, err := d.service.Preferences(r.Context(), r.person)
+	return PersonModes{filled(modes), prefs.Mode}, err
 }

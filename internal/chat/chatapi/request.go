@@ -35,7 +35,7 @@ type Model struct {
 }
 
 // model is GET /api/v1/model.
-func (d *Handler) model(w http.ResponseWriter, _ *http.Request) error {
+func (d *Handler) model(*request) (Model, error) {
 	about := d.options.Model
 	m := Model{Configured: d.options.ModelError == nil, Provider: about.Provider, Model: about.Model, Models: d.models(), Media: []string{}, Voice: d.options.Transcribe != nil}
 	if !m.Configured {
@@ -47,8 +47,7 @@ func (d *Handler) model(w http.ResponseWriter, _ *http.Request) error {
 			m.Media = append(m.Media, string(kind))
 		}
 	}
-	httpjson.JSON(w, http.StatusOK, m)
-	return nil
+	return m, nil
 }
 
 // models are the names of the models that a message can choose.
@@ -119,15 +118,6 @@ type Response struct {
 	Media            []Media  `json:"media,omitempty" doc:"images, sounds and files that tools returned"`
 	Transcript       string   `json:"transcript,omitempty" doc:"what was understood of a voice message"`
 	TraceID          string   `json:"trace_id,omitempty" doc:"trace of the answer, if the server stores traces"`
-}
-
-// readJSON reads a body of limited size.
-func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
-	body, err := readBody(w, r, maxBody)
-	if err != nil {
-		return err
-	}
-	return httpjson.Decode(body, into)
 }
 
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
@@ -204,8 +194,8 @@ var requestFields = sync.OnceValue(func() (names []string) {
 })
 
 // message reads and checks a request, in the order clients rely on.
-func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool) (q Request, m conversation.Message, err error) {
-	body, err := readBody(w, r, maxWithMedia)
+func (d *Handler) message(r *request, callback bool) (q Request, m conversation.Message, err error) {
+	body, err := readBody(r.w, r.Request, maxWithMedia)
 	if err != nil {
 		return q, m, err
 	}
@@ -216,7 +206,7 @@ func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool)
 	if err != nil {
 		return q, m, err
 	}
-	if m, err = d.checked(r, q, callback); err == nil {
+	if m, err = d.checked(r.Request, q, callback); err == nil {
 		var more []string
 		more, err = d.attachTo(r.Context(), q, &m)
 		warnings = append(warnings, more...)
