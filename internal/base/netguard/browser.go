@@ -17,9 +17,6 @@ type Browsers struct {
 	// Origins are allowed in addition to the server's own and, on loopback, other
 	// loopback ones; "*" allows all.
 	Origins []string
-	// Hosts are the names of this server in addition to loopback ones when it listens
-	// on loopback.
-	Hosts []string
 	// Proxies are trusted reverse proxies. Requests through them may have any Host, since
 	// it is the proxy that is reached under it.
 	Proxies Proxies
@@ -46,9 +43,7 @@ func (b Browsers) Served(r *http.Request) bool {
 		return true
 	}
 	name := hostOf(r.Host)
-	return IsLoopback(name) || b.isPublic(r.Host) || b.Proxies.Trusts(r) && Forwarded(r) != "" || slices.ContainsFunc(b.Hosts, func(allowed string) bool {
-		return strings.EqualFold(allowed, name) || strings.EqualFold(allowed, r.Host)
-	})
+	return IsLoopback(name) || b.isPublic(r.Host) || b.Proxies.Trusts(r) && Forwarded(r) != ""
 }
 
 // Allowed reports whether pages of an origin may use this server.

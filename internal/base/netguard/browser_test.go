@@ -13,7 +13,7 @@ import (
 func TestBrowsers(t *testing.T) {
 	t.Parallel()
 	loopback, lan := net.ParseIP("127.0.0.1"), net.ParseIP("192.168.1.5")
-	allowing := netguard.Browsers{Origins: []string{"https://app.example"}, Hosts: []string{"my.box"}}
+	allowing := netguard.Browsers{Origins: []string{"https://app.example"}, PublicURL: "http://my.box:8081"}
 	tests := []struct {
 		name            string
 		browsers        netguard.Browsers

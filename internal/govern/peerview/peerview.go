@@ -53,6 +53,17 @@ func (p peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) 
 	return p.Catalog.Relay(ctx, info, call, params, p.Peer)
 }
 
+// InputSchema is the schema of the arguments of a tool that the caller may see.
+func (p peer) InputSchema(ctx context.Context, name string) (json.RawMessage, bool) {
+	ref := tool.Ref{Space: p.name, Name: name}
+	info, found := p.Find(ctx, ref)
+	who := principal.Of(ctx)
+	if found && (who.Restricted() || !p.Catalog.ShowsAll(who)) {
+		found = p.Catalog.Shows(ctx, ref)
+	}
+	return info.Input, found
+}
+
 // Request relays any other request, and removes from lists what the caller may not see.
 func (p peer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	who := principal.Of(ctx)

@@ -19,8 +19,9 @@ type backend interface {
 	describe(ctx context.Context) (serverDescription, error)
 	// serve answers a request about tools, resources, prompts or completion.
 	serve(ctx context.Context, req *request) (json.RawMessage, error)
-	// headerParams are a tool's arguments that modern clients repeat in headers.
-	headerParams(ctx context.Context, tool string) []wire.HeaderParam
+	// inputSchema is the schema of a tool's arguments, which says what modern clients repeat in
+	// headers; nil: it is not known.
+	inputSchema(ctx context.Context, tool string) json.RawMessage
 	// subscribe requests notifications of updates of a resource; unsubscribe ends them.
 	subscribe(ctx context.Context, uri string) error
 	unsubscribe(ctx context.Context, uri string)

@@ -319,8 +319,6 @@ type Options struct {
 	// Origins are the browser origins allowed besides the hub's own, as
 	// "https://host:port"; "*" allows all.
 	Origins []string
-	// Hosts are the Host names allowed on a loopback address besides localhost.
-	Hosts []string
 	// Proxies are the trusted reverse proxies in front of the hub.
 	Proxies netguard.Proxies
 

@@ -179,47 +179,41 @@ func (o *localBackend) listChanged(ctx context.Context, method string) bool {
 // toolList caches the definitions of a source's list. Sources share their slices and never
 // write to them, so the same slice is the same list.
 type toolList struct {
-	mu           sync.Mutex
-	infos        []tool.Info
-	entries      []json.RawMessage
-	headerParams map[string][]wire.HeaderParam
+	mu      sync.Mutex
+	infos   []tool.Info
+	entries []json.RawMessage
 }
 
 func sameSlice(a, b []tool.Info) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }
 
-// load returns the list of tools in MCP's form.
-func (o *localBackend) load(ctx context.Context) ([]json.RawMessage, map[string][]wire.HeaderParam, error) {
+// definitions are the tools in MCP's form.
+func (o *localBackend) definitions(ctx context.Context) ([]json.RawMessage, error) {
 	infos, err := o.hub.opts.Tools.Tools(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	l := o.toolList(tool.MenuOf(ctx))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if sameSlice(l.infos, infos) {
-		return l.entries, l.headerParams, nil
+		return l.entries, nil
 	}
 	entries := make([]json.RawMessage, 0, len(infos))
-	mirrors := map[string][]wire.HeaderParam{}
 	for _, info := range infos {
-		params, err := wire.HeaderParams(info.Input)
-		if err != nil {
+		if _, err := wire.HeaderParams(info.Input); err != nil {
 			o.hub.log.WarnContext(ctx, "tool left out: its header annotation is not allowed", "tool", info.Name, "error", err)
 			continue
 		}
 		entry, err := definition(info)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		entries = append(entries, entry)
-		if len(params) > 0 {
-			mirrors[info.Name] = params
-		}
 	}
-	l.infos, l.entries, l.headerParams = infos, entries, mirrors
-	return entries, mirrors, nil
+	l.infos, l.entries = infos, entries
+	return entries, nil
 }
 
 // toolList returns the cache of a menu.
@@ -234,29 +228,23 @@ func (o *localBackend) toolList(menu string) *toolList {
 	return l
 }
 
-func (o *localBackend) definitions(ctx context.Context) ([]json.RawMessage, error) {
-	entries, _, err := o.load(ctx)
-	return entries, err
-}
-
-// schemaFinder is implemented by a source that finds the schema of one tool's arguments
-// without listing all tools.
+// schemaFinder is implemented by sources and upstreams that find the schema of one tool's
+// arguments, as the caller sees it, without listing all tools.
 type schemaFinder interface {
 	InputSchema(ctx context.Context, name string) (json.RawMessage, bool)
 }
 
-func (o *localBackend) headerParams(ctx context.Context, name string) []wire.HeaderParam {
+func (o *localBackend) inputSchema(ctx context.Context, name string) json.RawMessage {
 	if finder, ok := o.hub.opts.Tools.(schemaFinder); ok {
-		if schema, found := finder.InputSchema(ctx, name); found {
-			params, _ := wire.HeaderParams(schema) // a tool whose annotations are not allowed has none
-			return params
-		}
+		schema, _ := finder.InputSchema(ctx, name)
+		return schema
 	}
-	_, mirrors, err := o.load(ctx)
-	if err != nil {
+	infos, _ := o.hub.opts.Tools.Tools(ctx) // without them nothing is checked
+	i := slices.IndexFunc(infos, func(info tool.Info) bool { return info.Name == name })
+	if i < 0 {
 		return nil
 	}
-	return mirrors[name]
+	return infos[i].Input
 }
 
 // definition is a tool in MCP's form: the upstream's own with the exposed name, or one

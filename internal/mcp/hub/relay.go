@@ -7,8 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -72,8 +70,8 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	if e != nil || !found {
 		return e, found
 	}
-	e = newEndpoint(h, namespace, newRelayBackend(h, namespace, peer))
-	e.owner, e.stop = key.owner, peer.Watch(e.upstreamChanged)
+	e = newEndpoint(h, namespace, &relayBackend{hub: h, namespace: namespace, peer: peer})
+	e.owner, e.stop = key.owner, peer.Watch(func(method string, params json.RawMessage) { e.changed(method, params, nil) })
 	h.mu.Lock()
 	closed := h.closed
 	if !closed {
@@ -103,28 +101,11 @@ func (h *Hub) closeRemoved(ctx context.Context) {
 	}
 }
 
-// upstreamChanged handles a notification of the upstream.
-func (e *endpoint) upstreamChanged(method string, params json.RawMessage) {
-	if method == wire.NoteToolsChanged {
-		e.backend.(*relayBackend).forgetHeaderParams()
-	}
-	e.changed(method, params, nil)
-}
-
 // relayBackend serves one upstream.
 type relayBackend struct {
 	hub       *Hub
 	namespace string
 	peer      Peer
-
-	mu     sync.Mutex
-	loaded bool
-	retry  time.Time                     // when to try again after an error
-	params map[string][]wire.HeaderParam // of the tools that have any
-}
-
-func newRelayBackend(h *Hub, namespace string, peer Peer) *relayBackend {
-	return &relayBackend{hub: h, namespace: namespace, peer: peer}
 }
 
 func (r *relayBackend) describe(ctx context.Context) (serverDescription, error) {
@@ -265,63 +246,12 @@ func (r *relayBackend) recordList(context.Context, string) {}
 
 func (r *relayBackend) forgetLists(func(string) bool) {}
 
-// How long a call waits for the upstream's list of tools, and how long calls do without
-// the list after an error.
-const (
-	listTimeout = 5 * time.Second
-	listPause   = 30 * time.Second
-)
-
-// headerParams reads the upstream's list of tools once, until it changes. Without a list
-// nothing is checked; the upstream checks the call itself.
-func (r *relayBackend) headerParams(ctx context.Context, name string) []wire.HeaderParam {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.loaded || time.Now().Before(r.retry) {
-		return r.params[name]
-	}
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	params, err := r.loadHeaderParams(ctx)
-	if err != nil {
-		r.retry = time.Now().Add(listPause)
+// inputSchema is that of the last known list. Without it the upstream checks the call itself.
+func (r *relayBackend) inputSchema(ctx context.Context, name string) json.RawMessage {
+	finder, ok := r.peer.(schemaFinder)
+	if !ok {
 		return nil
 	}
-	r.loaded, r.params = true, params
-	return r.params[name]
-}
-
-func (r *relayBackend) forgetHeaderParams() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.loaded, r.retry = false, time.Time{}
-}
-
-// maxPages limits how many pages of a list are read.
-const maxPages = 100
-
-func (r *relayBackend) loadHeaderParams(ctx context.Context) (map[string][]wire.HeaderParam, error) {
-	all := map[string][]wire.HeaderParam{}
-	params := json.RawMessage("{}")
-	for range maxPages {
-		page, err := r.peer.Request(ctx, wire.MethodToolsList, params, nil)
-		if err != nil {
-			return nil, err
-		}
-		var fields [2]json.RawMessage
-		rawjson.Pick(page, []string{"tools", "nextCursor"}, fields[:])
-		tools, _ := rawjson.Items(fields[0])
-		for _, definition := range tools {
-			name, _ := rawjson.GetText(definition, "name")
-			schema, _ := rawjson.Get(definition, "inputSchema")
-			if found, err := wire.HeaderParams(schema); err == nil && len(found) > 0 {
-				all[name] = found
-			}
-		}
-		if _, more := rawjson.Text(fields[1]); !more {
-			break
-		}
-		params = rawjson.Set(nil, "cursor", fields[1])
-	}
-	return all, nil
+	schema, _ := finder.InputSchema(ctx, name)
+	return schema
 }

@@ -75,7 +75,7 @@ func (s *scripted) tell(method, params string) {
 	notify(method, json.RawMessage(params))
 }
 
-func relayTo(t *testing.T, s *scripted) string {
+func relayTo(t *testing.T, s hub.Peer) string {
 	t.Helper()
 	opts := options(t, tools{})
 	opts.Upstreams = upstreams{"up": s}
@@ -229,22 +229,20 @@ func TestRelayedLogsAreFiltered(t *testing.T) {
 	}
 }
 
-// Arguments repeated in headers are checked against the upstream's own list,
-// which is read again when it changed.
+// listing is an upstream with one known tool.
+type listing struct {
+	scripted
+	schema string
+}
+
+func (l *listing) InputSchema(context.Context, string) (json.RawMessage, bool) {
+	return json.RawMessage(l.schema), true
+}
+
+// Arguments repeated in headers are checked against the schema that is known at each call.
 func TestRelayChecksArgumentsInHeaders(t *testing.T) {
 	t.Parallel()
-	annotated := true
-	up := &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
-		wire.MethodToolsList: func(params json.RawMessage, _ *tool.Caller) (json.RawMessage, error) {
-			if _, second := rawjson.Get(params, "cursor"); !second {
-				return json.RawMessage(`{"tools":[],"nextCursor":""}`), nil
-			}
-			if !annotated {
-				return json.RawMessage(`{"tools":[{"name":"q","inputSchema":{"type":"object"}}]}`), nil
-			}
-			return json.RawMessage(`{"tools":[{"name":"q","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}]}`), nil
-		},
-	}}
+	up := &listing{schema: `{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"}}}`}
 	c := &client{t: t, url: relayTo(t, up), modern: true}
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"q","arguments":{"r":"eu"},"_meta":{` + c.modernMeta() + `}}}`
 	status := func(region string) int {
@@ -264,8 +262,7 @@ func TestRelayChecksArgumentsInHeaders(t *testing.T) {
 			t.Errorf("header %q: status %d, want %d", region, got, want)
 		}
 	}
-	annotated = false
-	up.tell(wire.NoteToolsChanged, "")
+	up.schema = `{"type":"object"}`
 	if got := status(""); got != 200 {
 		t.Errorf("after the annotation was removed: status %d", got)
 	}

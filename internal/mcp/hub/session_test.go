@@ -202,7 +202,7 @@ func TestRemovedUpstreamEndsItsSessions(t *testing.T) {
 
 func TestHostCheckIsForLoopbackOnly(t *testing.T) {
 	t.Parallel()
-	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: tools{}, Hosts: []string{"mcp.test"}, Origins: []string{"https://app.test"}})
+	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: tools{}, Origins: []string{"https://app.test"}})
 	defer h.Close(t.Context())
 	for _, c := range []struct {
 		local, host, origin string
@@ -210,7 +210,6 @@ func TestHostCheckIsForLoopbackOnly(t *testing.T) {
 	}{
 		{"127.0.0.1:80", "localhost", "", http.StatusOK},
 		{"127.0.0.1:80", "[::1]:80", "", http.StatusOK},
-		{"127.0.0.1:80", "mcp.test:80", "", http.StatusOK},
 		{"127.0.0.1:80", "evil.test", "", http.StatusForbidden},
 		{"10.0.0.1:80", "any.test", "", http.StatusOK},
 		{"10.0.0.1:80", "any.test", "https://any.test", http.StatusOK},
