@@ -174,7 +174,7 @@ var programsOwn = map[string]string{
 	"cluster/eventrelay/relay.go": "other nodes publish with the owner",
 	"mcp/upstream/manager.go":     "only waits",
 	"mcp/upstreamset/set.go":      "acts on servers, shows nothing",
-	"music/hootenanny/ring.go":    "shows with VisibleTo",
+	"music/hootenanny/event.go":   "shows with VisibleTo",
 	"server/logins.go":            "acts on logins, shows nothing",
 	"zmq/hootserver/server.go":    "whoever reaches the bridge acts as the owner of the server",
 }
