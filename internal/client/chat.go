@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
@@ -78,19 +79,19 @@ func (c *localChat) Close(ctx context.Context) error { return c.server.Close(ctx
 // ConnectChat starts a conversation with the server at address: as the person whom the server
 // knows by the access, or else as user.
 func ConnectChat(ctx context.Context, address, user string, access Access) (Chat, error) {
-	api, err := connectHTTP(address, access)
+	api, err := serverapi.Connect(address, access)
 	if err != nil {
 		return nil, err
 	}
 	var me struct{ Org, User string }
-	if err := api.sendInto(ctx, http.MethodGet, "/api/v1/me", nil, &me); err != nil {
+	if err := api.SendInto(ctx, http.MethodGet, "/api/v1/me", nil, &me); err != nil {
 		return nil, err
 	}
 	return &remoteChat{api, cmp.Or(me.Org, conversation.DefaultOrg), cmp.Or(me.User, user)}, nil
 }
 
 type remoteChat struct {
-	api       httpAPI
+	api       serverapi.API
 	org, user string
 }
 
@@ -98,7 +99,7 @@ type remoteChat struct {
 const terminal = "terminal"
 
 func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error) {
-	resp, err := c.api.open(ctx, http.MethodPost, "/api/v1/chat/stream", map[string]any{
+	resp, err := c.api.Open(ctx, http.MethodPost, "/api/v1/chat/stream", map[string]any{
 		"client_id": terminal, "org": c.org, "user_id": c.user, "chat_id": terminal, "message": message, "message_type": "text", "tool_events": true,
 	})
 	if err != nil {
@@ -133,7 +134,7 @@ func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Ev
 func (c *remoteChat) stop(ctx context.Context, id string, emit func(agent.Event)) (agent.Reply, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
-	body, err := c.api.send(ctx, http.MethodPost, "/api/v1/chat/"+url.PathEscape(id)+"/stop", nil)
+	body, err := c.api.Send(ctx, http.MethodPost, "/api/v1/chat/"+url.PathEscape(id)+"/stop", nil)
 	if err != nil {
 		return agent.Reply{}, err
 	}
@@ -196,7 +197,7 @@ func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done boo
 }
 
 func (c *remoteChat) Reset(ctx context.Context) error {
-	_, err := c.api.send(ctx, http.MethodDelete, "/api/v1/orgs/"+url.PathEscape(c.org)+"/users/"+url.PathEscape(c.user)+"/conversation?id="+terminal, nil)
+	_, err := c.api.Send(ctx, http.MethodDelete, "/api/v1/orgs/"+url.PathEscape(c.org)+"/users/"+url.PathEscape(c.user)+"/conversation?id="+terminal, nil)
 	return err
 }
 

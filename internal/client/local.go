@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/server"
@@ -57,7 +58,7 @@ func (c *local) Read(ctx context.Context, uri string) (string, error) {
 }
 
 func (c *local) Admin(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
-	request, err := newRequest(ctx, method, path, body)
+	request, err := serverapi.NewRequest(ctx, method, path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (c *local) Admin(ctx context.Context, method, path string, body any) (json.
 	w := &recorder{header: http.Header{}, status: http.StatusOK}
 	c.server.AdminHandler().ServeHTTP(w, request)
 	if w.status >= http.StatusBadRequest {
-		return nil, responseError(w.status, w.body.Bytes())
+		return nil, serverapi.ErrorOf(w.status, w.body.Bytes())
 	}
 	return w.body.Bytes(), nil
 }

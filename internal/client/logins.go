@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/credentials/oauth"
@@ -168,11 +169,11 @@ var errNoConsent = fault.New(fault.Timeout, "the login was not completed in time
 
 // ConnectLogins uses the logins of the server at address.
 func ConnectLogins(address string, access Access) (Logins, error) {
-	api, err := connectHTTP(address, access)
+	api, err := serverapi.Connect(address, access)
 	return &remoteLogins{api}, err
 }
 
-type remoteLogins struct{ api httpAPI }
+type remoteLogins struct{ api serverapi.API }
 
 func loginPath(upstream string) string {
 	return "/api/v1/upstreams/" + url.PathEscape(upstream) + "/login"
@@ -192,7 +193,7 @@ func (l *remoteLogins) Login(ctx context.Context, name string, device bool, show
 // loginShared logs in with the account that all callers share.
 func (l *remoteLogins) loginShared(ctx context.Context, name string, device bool, show func(oauth.Begun)) error {
 	var before, now oauth.Status
-	if err := l.api.sendInto(ctx, http.MethodGet, loginPath(name), nil, &before); err != nil {
+	if err := l.api.SendInto(ctx, http.MethodGet, loginPath(name), nil, &before); err != nil {
 		return err
 	}
 	method := "browser"
@@ -200,7 +201,7 @@ func (l *remoteLogins) loginShared(ctx context.Context, name string, device bool
 		method = "device"
 	}
 	var begun oauth.Begun
-	if err := l.api.sendInto(ctx, http.MethodPost, loginPath(name), map[string]string{"method": method}, &begun); err != nil {
+	if err := l.api.SendInto(ctx, http.MethodPost, loginPath(name), map[string]string{"method": method}, &begun); err != nil {
 		return err
 	}
 	show(begun)
@@ -208,7 +209,7 @@ func (l *remoteLogins) loginShared(ctx context.Context, name string, device bool
 		if err := clock.Real().Sleep(ctx, time.Second); err != nil {
 			return err
 		}
-		if err := l.api.sendInto(ctx, http.MethodGet, loginPath(name), nil, &now); err != nil {
+		if err := l.api.SendInto(ctx, http.MethodGet, loginPath(name), nil, &now); err != nil {
 			return err
 		}
 		if now.LoggedIn && now.Changed != before.Changed {
@@ -226,13 +227,13 @@ func (l *remoteLogins) Logout(ctx context.Context, name string) (bool, error) {
 	case known && own.State == oauth.StateNone:
 		return false, nil
 	case known:
-		_, err := l.api.send(ctx, http.MethodDelete, ownLoginsPath+"/"+url.PathEscape(name), nil)
+		_, err := l.api.Send(ctx, http.MethodDelete, ownLoginsPath+"/"+url.PathEscape(name), nil)
 		return err == nil, err
 	}
 	var response struct {
 		Was bool `json:"logged_out"`
 	}
-	err = l.api.sendInto(ctx, http.MethodDelete, loginPath(name), nil, &response)
+	err = l.api.SendInto(ctx, http.MethodDelete, loginPath(name), nil, &response)
 	return response.Was, notOwn(name, err)
 }
 
@@ -252,7 +253,7 @@ func (l *remoteLogins) own(ctx context.Context, name string) (own login.OwnLogin
 	var answer struct {
 		Logins []login.OwnLogin `json:"logins"`
 	}
-	err = l.api.sendInto(ctx, http.MethodGet, ownLoginsPath, nil, &answer)
+	err = l.api.SendInto(ctx, http.MethodGet, ownLoginsPath, nil, &answer)
 	if fault.CodeOf(err) == fault.Denied { // a key of a machine
 		return own, false, nil
 	}

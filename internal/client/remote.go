@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -98,19 +99,13 @@ func Connect(ctx context.Context, address string, options Options) (Client, erro
 			if !options.Key.IsZero() {
 				problem = "the server rejects the key"
 			}
-			return nil, fault.New(fault.NeedsAuth, "connect to %s: %s", address, problem).WithHint(keyHint)
+			return nil, fault.New(fault.NeedsAuth, "connect to %s: %s", address, problem).WithHint(serverapi.KeyHint)
 		}
-		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", address).WithHint("%s", cmp.Or(status.Hint, startHint))
+		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", address).WithHint("%s", cmp.Or(status.Hint, serverapi.StartHint))
 	}
 	peer, _ := manager.Peer(spec.Name)
-	return &remote{manager, peer, fullResults, address, Access{options.Key, options.CAFile}}, nil
+	return &remote{manager, peer, fullResults, address, Access{Key: options.Key, CAFile: options.CAFile}}, nil
 }
-
-// Hints for a server that cannot be used.
-const (
-	keyHint   = "sign in with `luanette login URL`, or give a key with --key or LUANETTE_KEY; `luanette key create` creates one"
-	startHint = "start a server with `luanette serve`, or name a running one with --server URL"
-)
 
 // awaitConnection waits for the first attempt to connect. It does not wait for a
 // retry, since a person is waiting at a terminal.
@@ -138,7 +133,7 @@ func serverSpec(address string) (upstream.Spec, error) {
 	if strings.HasPrefix(address, "zmq+") {
 		return spec, nil
 	}
-	u, err := url.Parse(withScheme(address))
+	u, err := url.Parse(serverapi.WithScheme(address))
 	if err != nil {
 		return spec, fault.Wrap(fault.InvalidParams, err, "read server address")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/filelock"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -68,24 +69,24 @@ func (s SignIns) clock() clock.Clock {
 // person has to do, and waits until it is done. If org is not empty, the login must be for
 // that organisation.
 func (s SignIns) SignIn(ctx context.Context, address, org string, access Access, show func(Device)) error {
-	api, err := connectHTTP(address, access)
+	api, err := serverapi.Connect(address, access)
 	if err != nil {
 		return err
 	}
 	var at endpoints
-	if err := api.sendInto(ctx, http.MethodGet, authserver.MetadataPath, nil, &at); err != nil {
-		return fault.Wrap(fault.CodeOf(err), err, "sign in at %s", api.base).WithHint("the server has to be configured for people: docs/people.md")
+	if err := api.SendInto(ctx, http.MethodGet, authserver.MetadataPath, nil, &at); err != nil {
+		return fault.Wrap(fault.CodeOf(err), err, "sign in at %s", api.Base).WithHint("the server has to be configured for people: docs/people.md")
 	}
-	if at.Issuer != api.base { // tokens belong to the address that issued them (RFC 8414)
-		return fault.New(fault.Denied, "the server at %s calls itself %s", api.base, at.Issuer).WithHint("luanette login %s", at.Issuer)
+	if at.Issuer != api.Base { // tokens belong to the address that issued them (RFC 8414)
+		return fault.New(fault.Denied, "the server at %s calls itself %s", api.Base, at.Issuer).WithHint("luanette login %s", at.Issuer)
 	}
 	var scopes []string
 	for _, scope := range principal.Scopes {
 		scopes = append(scopes, string(scope))
 	}
 	var device Device
-	if code, err := api.form(ctx, at.Device, url.Values{"client_id": {authserver.CommandLine}, "scope": {strings.Join(scopes, " ")}}, &device); err != nil || code != "" {
-		return errors.Join(err, refusedForm(api.base, code))
+	if code, err := sendForm(ctx, api, at.Device, url.Values{"client_id": {authserver.CommandLine}, "scope": {strings.Join(scopes, " ")}}, &device); err != nil || code != "" {
+		return errors.Join(err, refusedForm(api.Base, code))
 	}
 	if org != "" {
 		device.URL += "&org=" + url.QueryEscape(org) // the page proposes it
@@ -93,27 +94,27 @@ func (s SignIns) SignIn(ctx context.Context, address, org string, access Access,
 	show(device)
 	got, err := s.await(ctx, api, at, device)
 	if err == nil && org != "" {
-		err = api.checkOrg(ctx, got, org)
+		err = checkOrg(ctx, api, got, org)
 	}
 	if err != nil {
 		return err
 	}
 	return s.change(ctx, func(all map[string]signedIn) error {
-		all[api.base] = got
+		all[api.Base] = got
 		return nil
 	})
 }
 
 // checkOrg refuses a login that the person allowed for another organisation, and revokes it.
-func (a httpAPI) checkOrg(ctx context.Context, got signedIn, org string) error {
-	a.key = secret.New(got.Access)
+func checkOrg(ctx context.Context, a serverapi.API, got signedIn, org string) error {
+	a.Key = secret.New(got.Access)
 	var me struct{ Org string }
-	err := a.sendInto(ctx, http.MethodGet, "/api/v1/me", nil, &me)
+	err := a.SendInto(ctx, http.MethodGet, "/api/v1/me", nil, &me)
 	if err == nil && me.Org == org {
 		return nil
 	}
 	var nothing json.RawMessage
-	_, revoking := a.form(ctx, got.Revoke, url.Values{"token": {got.Refresh}, "client_id": {authserver.CommandLine}}, &nothing)
+	_, revoking := sendForm(ctx, a, got.Revoke, url.Values{"token": {got.Refresh}, "client_id": {authserver.CommandLine}}, &nothing)
 	if err == nil {
 		err = fault.New(fault.Denied, "the login was allowed for the organisation %q, not for %q", me.Org, org).
 			WithHint("choose it on the page; you are not in an organisation that it does not show")
@@ -122,7 +123,7 @@ func (a httpAPI) checkOrg(ctx context.Context, got signedIn, org string) error {
 }
 
 // await asks until the person has decided.
-func (s SignIns) await(ctx context.Context, api httpAPI, at endpoints, device Device) (got signedIn, err error) {
+func (s SignIns) await(ctx context.Context, api serverapi.API, at endpoints, device Device) (got signedIn, err error) {
 	pause := time.Duration(max(device.Interval, 1) * float64(time.Second))
 	until := s.clock().Now().Add(time.Duration(device.Seconds * float64(time.Second)))
 	form := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {device.Secret}, "client_id": {authserver.CommandLine}}
@@ -136,9 +137,9 @@ func (s SignIns) await(ctx context.Context, api httpAPI, at endpoints, device De
 			pause += 5 * time.Second
 		case code == "authorization_pending" || fault.CodeOf(err) == fault.Unavailable: // it may be reachable again
 		case code == "access_denied":
-			return got, fault.New(fault.Denied, "the login at %s was denied", api.base)
+			return got, fault.New(fault.Denied, "the login at %s was denied", api.Base)
 		case err != nil || code != "":
-			return got, errors.Join(err, refusedForm(api.base, code))
+			return got, errors.Join(err, refusedForm(api.Base, code))
 		default:
 			return got, nil
 		}
@@ -149,36 +150,36 @@ func (s SignIns) await(ctx context.Context, api httpAPI, at endpoints, device De
 }
 
 // tokens requests tokens. It returns the server's error code if it refuses.
-func (s SignIns) tokens(ctx context.Context, api httpAPI, at endpoints, form url.Values) (got signedIn, code string, err error) {
+func (s SignIns) tokens(ctx context.Context, api serverapi.API, at endpoints, form url.Values) (got signedIn, code string, err error) {
 	var answer struct {
 		Access  string  `json:"access_token"`
 		Refresh string  `json:"refresh_token"`
 		Seconds float64 `json:"expires_in"`
 	}
-	code, err = api.form(ctx, at.Token, form, &answer)
+	code, err = sendForm(ctx, api, at.Token, form, &answer)
 	expires := s.clock().Now().Add(time.Duration(answer.Seconds * float64(time.Second)))
 	return signedIn{answer.Access, answer.Refresh, expires, at.Token, at.Revoke}, code, err
 }
 
 // form sends a form to an endpoint of the server. It returns the server's error code if it
 // refuses.
-func (a httpAPI) form(ctx context.Context, endpoint string, form url.Values, into any) (code string, err error) {
-	if !strings.HasPrefix(endpoint, a.base+"/") {
-		return "", fault.New(fault.Denied, "the server at %s names an endpoint of another server", a.base)
+func sendForm(ctx context.Context, a serverapi.API, endpoint string, form url.Values, into any) (code string, err error) {
+	if !strings.HasPrefix(endpoint, a.Base+"/") {
+		return "", fault.New(fault.Denied, "the server at %s names an endpoint of another server", a.Base)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 	if err != nil {
 		return "", err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	response, err := a.http.Do(request)
+	response, err := a.HTTP.Do(request)
 	if err != nil {
-		return "", fault.Wrap(fault.Unavailable, errors.Unwrap(err), "connect to %s", a.base).WithHint(startHint)
+		return "", fault.Wrap(fault.Unavailable, errors.Unwrap(err), "connect to %s", a.Base).WithHint(serverapi.StartHint)
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	if err != nil {
-		return "", fault.Wrap(fault.Unavailable, err, "read the response of %s", a.base)
+		return "", fault.Wrap(fault.Unavailable, err, "read the response of %s", a.Base)
 	}
 	var refusal struct {
 		Error string `json:"error"`
@@ -190,7 +191,7 @@ func (a httpAPI) form(ctx context.Context, endpoint string, form url.Values, int
 		return "", fault.New(fault.Unavailable, "the server responded with status %d", response.StatusCode)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return "", fault.Wrap(fault.Upstream, err, "read the response of %s", a.base)
+		return "", fault.Wrap(fault.Upstream, err, "read the response of %s", a.Base)
 	}
 	return "", nil
 }
@@ -205,12 +206,12 @@ func refusedForm(base, code string) error {
 // Token returns the token for the server at address, renewed if it is about to end; zero
 // if the user is not signed in there. It is for this address only.
 func (s SignIns) Token(ctx context.Context, address string, access Access) (secret.Text, error) {
-	api, err := connectHTTP(address, access)
+	api, err := serverapi.Connect(address, access)
 	if err != nil {
 		return secret.Text{}, nil //nolint:nilerr // not an HTTP server; whoever connects says so
 	}
 	all, err := s.read()
-	have, ok := all[api.base]
+	have, ok := all[api.Base]
 	if err != nil || !ok {
 		return secret.Text{}, err
 	}
@@ -218,9 +219,9 @@ func (s SignIns) Token(ctx context.Context, address string, access Access) (secr
 		return secret.New(have.Access), nil
 	}
 	err = s.change(ctx, func(all map[string]signedIn) error {
-		have, err = s.renew(ctx, api, all[api.base])
+		have, err = s.renew(ctx, api, all[api.Base])
 		if err == nil {
-			all[api.base] = have
+			all[api.Base] = have
 		}
 		return err
 	})
@@ -228,14 +229,14 @@ func (s SignIns) Token(ctx context.Context, address string, access Access) (secr
 }
 
 // renew renews a login, unless another process has just done it.
-func (s SignIns) renew(ctx context.Context, api httpAPI, have signedIn) (signedIn, error) {
+func (s SignIns) renew(ctx context.Context, api serverapi.API, have signedIn) (signedIn, error) {
 	if s.clock().Now().Before(have.Expires.Add(-refreshEarly)) {
 		return have, nil
 	}
 	at := endpoints{Token: have.Token, Revoke: have.Revoke}
 	got, code, err := s.tokens(ctx, api, at, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {have.Refresh}, "client_id": {authserver.CommandLine}})
 	if err != nil || code != "" {
-		return signedIn{}, errors.Join(err, refusedForm(api.base, code))
+		return signedIn{}, errors.Join(err, refusedForm(api.Base, code))
 	}
 	if got.Refresh == "" { // an earlier answer was lost
 		got.Refresh = have.Refresh
@@ -246,20 +247,20 @@ func (s SignIns) renew(ctx context.Context, api httpAPI, have signedIn) (signedI
 // SignOut ends the login at the server at address, and reports whether there was one. A
 // server that cannot be reached does not keep the tokens here.
 func (s SignIns) SignOut(ctx context.Context, address string, access Access) (was bool, err error) {
-	api, err := connectHTTP(address, access)
+	api, err := serverapi.Connect(address, access)
 	if err != nil {
 		return false, err
 	}
 	var have signedIn
 	err = s.change(ctx, func(all map[string]signedIn) error {
-		have, was = all[api.base]
-		delete(all, api.base)
+		have, was = all[api.Base]
+		delete(all, api.Base)
 		return nil
 	})
 	if err != nil || !was {
 		return was, err
 	}
-	_, err = api.form(ctx, have.Revoke, url.Values{"token": {have.Refresh}, "client_id": {authserver.CommandLine}}, &struct{}{})
+	_, err = sendForm(ctx, api, have.Revoke, url.Values{"token": {have.Refresh}, "client_id": {authserver.CommandLine}}, &struct{}{})
 	return was, err
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/config"
 )
 
@@ -65,7 +66,7 @@ func (s Support) Write(ctx context.Context, w io.Writer) (problems []string, err
 
 // addServer adds what the running server says about itself.
 func (s Support) addServer(ctx context.Context, archive *supportArchive) {
-	api, err := connectHTTP(s.Address, s.Access)
+	api, err := serverapi.Connect(s.Address, s.Access)
 	if err != nil {
 		archive.problem("server", err)
 		return
@@ -78,7 +79,7 @@ func (s Support) addServer(ctx context.Context, archive *supportArchive) {
 		{"server/events.txt", "/api/v1/events?after=all&follow=false"},
 		{"server/goroutines.txt", "/debug/goroutines"},
 	} {
-		if text, err := api.send(ctx, http.MethodGet, part.path, nil); err != nil {
+		if text, err := api.Send(ctx, http.MethodGet, part.path, nil); err != nil {
 			archive.problem(part.name, err)
 		} else {
 			archive.text(part.name, string(text))
@@ -89,7 +90,7 @@ func (s Support) addServer(ctx context.Context, archive *supportArchive) {
 		profiles = append(profiles, struct{ name, path string }{"server/cpu.pprof", fmt.Sprintf("/debug/pprof/profile?seconds=%.0f", math.Ceil(s.CPU.Seconds()))}) // parts of a second would be read as 30 s
 	}
 	for _, part := range profiles {
-		if profile, err := api.send(ctx, http.MethodGet, part.path, nil); err != nil {
+		if profile, err := api.Send(ctx, http.MethodGet, part.path, nil); err != nil {
 			archive.problem(part.name, err)
 		} else {
 			archive.add(part.name, profile)

@@ -271,7 +271,7 @@ func loadSettings(ctx context.Context, s *server, _ time.Time) (store, error) {
 	var response struct {
 		Settings []plain `json:"restart_needed"`
 	}
-	err := s.get(ctx, "health", &response)
+	err := s.get(ctx, "/health", &response)
 	return func(b *state) { b.Restart = response.Settings }, ignoreMissing(err) // a proxy may hide this path
 }
 

@@ -46,7 +46,7 @@ func loadNodes(ctx context.Context, s *server, _ time.Time) (store, error) {
 		Node  plain
 		Nodes []node
 	}
-	err := ignoreMissing(s.get(ctx, "api/v1/nodes", &response))
+	err := ignoreMissing(s.get(ctx, "/api/v1/nodes", &response))
 	if len(response.Nodes) < 2 {
 		response.Nodes = nil
 	}

@@ -31,7 +31,7 @@ func (p *pin) title() plain { return p.Upstream + "." + p.Name }
 func (s *server) pins(ctx context.Context) (all []pin, err error) {
 	for _, state := range []string{"changed", "held"} {
 		var response struct{ Pins []pin }
-		if err := s.get(ctx, "api/v1/pins?state="+state, &response); err != nil {
+		if err := s.get(ctx, "/api/v1/pins?state="+state, &response); err != nil {
 			return nil, ignoreMissing(err)
 		}
 		all = append(all, response.Pins...)
@@ -70,7 +70,7 @@ func (s *server) pinText(ctx context.Context, id string) (body, error) {
 			Old, New json.RawMessage
 		}
 	}
-	if err := s.get(ctx, "api/v1/pins/"+url.PathEscape(id), &detail); err != nil {
+	if err := s.get(ctx, "/api/v1/pins/"+url.PathEscape(id), &detail); err != nil {
 		return nil, err
 	}
 	all := slices.Concat(field("definition", detail.title()), field("kind", detail.Kind), field("server", detail.Server), field("state", detail.State))
@@ -104,9 +104,9 @@ func changed(sign plain, raw json.RawMessage, s style) []styled {
 
 // decidePin approves or refuses a definition as it was shown.
 func (m *model) decidePin(p *pin, decision string) tea.Cmd {
-	path, want := "api/v1/pins/"+url.PathEscape(string(p.ID))+"/decide", map[string]any{"decision": decision, "digest": p.Digest}
+	path, want := "/api/v1/pins/"+url.PathEscape(string(p.ID))+"/decide", map[string]any{"decision": decision, "digest": p.Digest}
 	done := map[string]plain{"approve": "approved", "refuse": "refused"}
 	return m.act(func(ctx context.Context) error {
-		return m.server.request(ctx, http.MethodPost, path, want, nil)
+		return m.server.SendInto(ctx, http.MethodPost, path, want, nil)
 	}, p.title()+" "+cmp.Or(done[decision], plain(decision)))
 }

@@ -1,8 +1,6 @@
 package terminal
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,10 +12,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/base/sse"
 )
 
@@ -27,74 +24,17 @@ const revision = "2026-07-28"
 
 // server is a client of a running server: tools at /mcp, events at /api/v1/events.
 type server struct {
-	base    *url.URL
-	key     secret.Text
+	serverapi.API
 	version string // of this program
-	client  *http.Client
 }
 
 func newServer(o Options) (*server, error) {
-	address := o.Server
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
-	base, err := url.Parse(address)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fault.New(fault.InvalidParams, "%q is not the address of a server", address).WithHint("for example http://127.0.0.1:8081")
-	}
-	base.Path, base.RawQuery, base.Fragment = strings.TrimSuffix(strings.TrimSuffix(base.Path, "/"), "/mcp"), "", ""
-	client, err := certpool.Client(o.CAFile)
-	if err != nil {
-		return nil, err
-	}
-	return &server{base: base, key: o.Key, version: o.Version, client: client}, nil
+	api, err := serverapi.Connect(o.Server, serverapi.Access{Key: o.Key, CAFile: o.CAFile})
+	return &server{api, o.Version}, err
 }
 
-// address is the server's address without a password.
-func (s *server) address() plain { return clean(s.base.Redacted()) }
-
-// do sends a request. A status of 400 or above is an error.
-func (s *server) do(r *http.Request) (*http.Response, error) {
-	if !s.key.IsZero() {
-		r.Header.Set("Authorization", "Bearer "+s.key.Reveal())
-	}
-	response, err := s.client.Do(r)
-	if err != nil {
-		var about *url.Error
-		if errors.As(err, &about) {
-			err = about.Err // the message below has the address
-		}
-		return nil, fault.Wrap(fault.Unavailable, err, "reach %s", s.base.Redacted()).
-			WithHint("%s", cmp.Or(certpool.Hint(err), "start it with `luanette serve`, or give the address of a running one: --server URL"))
-	}
-	if response.StatusCode >= http.StatusBadRequest {
-		defer func() { _ = response.Body.Close() }()
-		return nil, statusError(response)
-	}
-	return response, nil
-}
-
-// statusError converts an error response.
-func statusError(response *http.Response) error {
-	raw, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // without a body the status remains
-	var body struct{ Message, Hint string }
-	text := "the server answered " + response.Status
-	if json.Unmarshal(raw, &body) == nil && body.Message != "" {
-		text = body.Message
-	}
-	switch response.StatusCode {
-	case http.StatusUnauthorized:
-		return fault.New(fault.NeedsAuth, "the server requires a key").WithHint("give one with --key, or in LUANETTE_KEY")
-	case http.StatusNotFound:
-		return fault.New(fault.NotFound, "%s", text)
-	case http.StatusForbidden:
-		return fault.New(fault.Denied, "%s", text).WithHint("%s", cmp.Or(body.Hint, "give another key with --key, or in LUANETTE_KEY"))
-	}
-	if response.StatusCode < http.StatusInternalServerError {
-		return fault.New(fault.InvalidParams, "%s", text).WithHint("%s", body.Hint)
-	}
-	return fault.New(fault.Unavailable, "%s", text).WithHint("%s", body.Hint)
-}
+// address is the server's address.
+func (s *server) address() plain { return clean(s.Base) }
 
 // ignoreMissing ignores that a route does not exist or that the key may not use it.
 func ignoreMissing(err error) error {
@@ -107,50 +47,7 @@ func ignoreMissing(err error) error {
 
 // get requests a path of the server's HTTP API.
 func (s *server) get(ctx context.Context, path string, into any) error {
-	return s.request(ctx, http.MethodGet, path, nil, into)
-}
-
-// request sends a request to the server's HTTP API, with a JSON body unless it is nil.
-func (s *server) request(ctx context.Context, method, path string, body, into any) error {
-	at, query, _ := strings.Cut(path, "?")
-	address := s.base.JoinPath(at)
-	address.RawQuery = query
-	var content io.Reader = http.NoBody
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return fault.Wrap(fault.Internal, err, "request %s", path)
-		}
-		content = bytes.NewReader(raw)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, address.String(), content)
-	if err != nil {
-		return fault.Wrap(fault.Internal, err, "request %s", path)
-	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	response, err := s.do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	return decodeBody(response.Body, path, into)
-}
-
-// decodeBody decodes a response, unless into is nil.
-func decodeBody(from io.Reader, path string, into any) error {
-	raw, err := io.ReadAll(io.LimitReader(from, sse.MaxEvent))
-	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "read the response of %s", path)
-	}
-	if into == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read the response of %s", path)
-	}
-	return nil
+	return s.SendInto(ctx, http.MethodGet, path, nil, into)
 }
 
 // call calls a tool and decodes its result into into, unless that is nil.
@@ -177,7 +74,7 @@ func (s *server) result(ctx context.Context, name string, args any) (result tool
 	if args == nil {
 		args = struct{}{}
 	}
-	body, err := json.Marshal(map[string]any{
+	r, err := serverapi.NewRequest(ctx, http.MethodPost, s.Base+"/mcp", map[string]any{
 		"jsonrpc": "2.0", "id": 1, "method": "tools/call",
 		"params": map[string]any{"name": name, "arguments": args, "_meta": map[string]any{
 			"io.modelcontextprotocol/protocolVersion":    revision,
@@ -189,17 +86,13 @@ func (s *server) result(ctx context.Context, name string, args any) (result tool
 	if err != nil {
 		return result, fault.Wrap(fault.Internal, err, "encode a call of %s", name)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base.JoinPath("mcp").String(), bytes.NewReader(body))
-	if err != nil {
-		return result, fault.Wrap(fault.Internal, err, "encode a call of %s", name)
-	}
 	for header, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Accept":               "application/json, text/event-stream",
 		"MCP-Protocol-Version": revision, "Mcp-Method": "tools/call", "Mcp-Name": name,
 	} {
 		r.Header.Set(header, value)
 	}
-	response, err := s.do(r)
+	response, err := s.Do(r)
 	if err != nil {
 		return result, err
 	}
@@ -251,17 +144,11 @@ func decodeResult(name string, raw []byte) (toolResult, error) {
 // events opens the event stream after the event with an id, or with all buffered
 // events for "all".
 func (s *server) events(ctx context.Context, after string, follow bool) (io.ReadCloser, error) {
-	at := s.base.JoinPath("api/v1/events")
-	at.RawQuery = "after=" + url.QueryEscape(after)
+	path := "/api/v1/events?after=" + url.QueryEscape(after)
 	if !follow {
-		at.RawQuery += "&follow=false"
+		path += "&follow=false"
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "request events")
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	response, err := s.do(r)
+	response, err := s.Open(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ type upstream struct {
 
 func loadServers(ctx context.Context, s *server, now time.Time) (store, error) {
 	var response struct{ Upstreams []upstream }
-	err := s.get(ctx, "api/v1/upstreams", &response)
+	err := s.get(ctx, "/api/v1/upstreams", &response)
 	for i := range response.Upstreams {
 		response.Upstreams[i].loadedAt = now
 	}
@@ -222,7 +222,7 @@ func (m *model) reconnect(name string) tea.Cmd {
 	}
 	if u.isRemoved() {
 		return m.act(func(ctx context.Context) error {
-			return m.server.request(ctx, http.MethodPost, "api/v1/upstreams/"+url.PathEscape(name)+"/restore", nil, nil)
+			return m.server.SendInto(ctx, http.MethodPost, "/api/v1/upstreams/"+url.PathEscape(name)+"/restore", nil, nil)
 		}, u.Name+" restored")
 	}
 	m.message = message{"reconnecting " + u.Name + " …", false}
@@ -245,7 +245,7 @@ func loadCallReport(ctx context.Context, s *server, _ time.Time) (store, error) 
 		Servers map[string]struct{ Points []callPoint }
 		Tools   []toolCalls
 	}
-	err := s.get(ctx, "api/v1/calls", &response)
+	err := s.get(ctx, "/api/v1/calls", &response)
 	minutes := map[string][]int{}
 	for name, series := range response.Servers {
 		for _, p := range series.Points {

@@ -61,7 +61,7 @@ func (s *server) searchTools(ctx context.Context, args map[string]any) (found []
 // toolsOfAll loads up to toolPage tools of each server.
 func (s *server) toolsOfAll(ctx context.Context) (all []toolEntry, err error) {
 	var list struct{ Upstreams []upstream }
-	if err := s.get(ctx, "api/v1/upstreams", &list); err != nil {
+	if err := s.get(ctx, "/api/v1/upstreams", &list); err != nil {
 		return nil, err
 	}
 	for i := range list.Upstreams {

@@ -41,7 +41,7 @@ type span struct {
 
 func loadTraces(ctx context.Context, s *server, _ time.Time) (store, error) {
 	var response struct{ Traces []trace }
-	err := s.get(ctx, "api/v1/traces?limit=1000", &response)
+	err := s.get(ctx, "/api/v1/traces?limit=1000", &response)
 	return func(b *state) { b.traces = response.Traces }, err
 }
 
@@ -114,7 +114,7 @@ func (m *model) showTraces(of scope) tea.Cmd {
 func (tracesView) open(m *model, _ scope, row string) tea.Cmd {
 	return m.push(&document{name: "trace " + beginning(plain(row)), row: row, load: func(ctx context.Context) (body, error) {
 		var t trace
-		err := m.server.get(ctx, "api/v1/traces/"+url.PathEscape(row), &t)
+		err := m.server.get(ctx, "/api/v1/traces/"+url.PathEscape(row), &t)
 		if fault.CodeOf(err) == fault.NotFound {
 			err = fault.New(fault.NotFound, "this trace is not stored any more").WithHint("hud.recent_traces in luanette.toml sets how many are")
 		}
