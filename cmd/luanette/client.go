@@ -21,7 +21,9 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/base/suggest"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/approvaltools"
+	"github.com/luanette/luanette/internal/builtin/jobtools"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/attach"
@@ -346,7 +348,7 @@ func jobID(ctx context.Context, proc *process, api client.Client, typed string) 
 	}
 	var all []candidate
 	err := lister{proc, api}.pages(ctx, "job_list", map[string]any{"limit": 1000}, func(raw json.RawMessage) error {
-		var page builtin.JobList
+		var page jobtools.JobList
 		err := json.Unmarshal(raw, &page)
 		for _, j := range page.Jobs {
 			all = append(all, candidate{j.JobID, cmp.Or(j.Name, "job") + ", " + j.Status})
@@ -366,7 +368,7 @@ func scheduleID(ctx context.Context, proc *process, api client.Client, typed str
 	}
 	var all []candidate
 	err := lister{proc, api}.pages(ctx, "schedule_list", map[string]any{}, func(raw json.RawMessage) error {
-		var page builtin.ScheduleList
+		var page jobtools.ScheduleList
 		err := json.Unmarshal(raw, &page)
 		for _, s := range page.Schedules {
 			all = append(all, candidate{s.ScheduleID, strings.TrimSpace(s.Name + " " + s.Schedule)})
@@ -386,7 +388,7 @@ func approvalID(ctx context.Context, proc *process, api client.Client, typed str
 	if err != nil {
 		return "", err
 	}
-	var list builtin.ApprovalList
+	var list approvaltools.ApprovalList
 	if err := json.Unmarshal(view.Structured, &list); err != nil {
 		return "", fault.Wrap(fault.Upstream, err, "read list of approvals")
 	}
@@ -440,7 +442,7 @@ func scriptHash(ctx context.Context, proc *process, api client.Client, typed str
 // publishedHash returns the hash of the current version of a published script, or "".
 func publishedHash(ctx context.Context, api client.Client, name string) string {
 	view, err := api.Call(ctx, "script_history", map[string]any{"name": name}, nil)
-	var history builtin.PublishedHistory
+	var history scripttools.PublishedHistory
 	if err != nil || view.IsError || json.Unmarshal(view.Structured, &history) != nil {
 		return "" // it is not published
 	}
@@ -452,9 +454,9 @@ func publishedHash(ctx context.Context, api client.Client, name string) string {
 	return ""
 }
 
-func storedScripts(ctx context.Context, proc *process, api client.Client) (all []builtin.ScriptView, err error) {
+func storedScripts(ctx context.Context, proc *process, api client.Client) (all []scripttools.ScriptView, err error) {
 	err = lister{proc, api}.pages(ctx, "script_search", map[string]any{"limit": 200}, func(raw json.RawMessage) error {
-		var page builtin.FoundScripts
+		var page scripttools.FoundScripts
 		err := json.Unmarshal(raw, &page)
 		all = append(all, page.Scripts...)
 		return err
@@ -463,8 +465,8 @@ func storedScripts(ctx context.Context, proc *process, api client.Client) (all [
 }
 
 // named returns the hash of the newest script of that name, or "".
-func named(proc *process, newestFirst []builtin.ScriptView, name string) string {
-	same := slices.DeleteFunc(slices.Clone(newestFirst), func(s builtin.ScriptView) bool { return s.Name != name })
+func named(proc *process, newestFirst []scripttools.ScriptView, name string) string {
+	same := slices.DeleteFunc(slices.Clone(newestFirst), func(s scripttools.ScriptView) bool { return s.Name != name })
 	if len(same) == 0 {
 		return ""
 	}

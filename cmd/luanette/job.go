@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/jobtools"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
@@ -291,14 +291,14 @@ func (c *jobListCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printJSON(proc.Stdout, view.Structured)
 	}
-	var list builtin.JobList
+	var list jobtools.JobList
 	if err := json.Unmarshal(view.Structured, &list); err != nil {
 		return fault.Wrap(fault.Upstream, err, "read list of jobs")
 	}
 	return printJobs(proc, &list)
 }
 
-func printJobs(proc *process, list *builtin.JobList) error {
+func printJobs(proc *process, list *jobtools.JobList) error {
 	if len(list.Jobs) == 0 {
 		fmt.Fprintln(proc.Stdout, "no jobs; `luanette job run FILE` runs a script as one")
 		return nil
@@ -343,7 +343,7 @@ func uniqueLength(ids []string) int {
 func shortHash(hash string) string { return hash[:min(12, len(hash))] }
 
 // jobInfo is a job as the server shows it.
-type jobInfo struct{ builtin.JobView }
+type jobInfo struct{ jobtools.JobView }
 
 // ended reports whether the job has ended.
 func (j *jobInfo) ended() bool { return job.State(j.Status).Final() }

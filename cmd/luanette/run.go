@@ -15,7 +15,8 @@ import (
 
 	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/jobtools"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
@@ -59,7 +60,7 @@ func (c *runCommand) Run(ctx context.Context, proc *process) error {
 func scriptNotes(file string, pairs []string) map[string]any {
 	notes := map[string]any{}
 	if file != "" && file != "-" {
-		notes[builtin.FileKey] = filepath.Base(file)
+		notes[scripttools.FileKey] = filepath.Base(file)
 	}
 	typed := map[string]string{}
 	for _, pair := range pairs {
@@ -68,7 +69,7 @@ func scriptNotes(file string, pairs []string) map[string]any {
 		}
 	}
 	if len(typed) > 0 {
-		notes[builtin.TypedKey] = typed
+		notes[scripttools.TypedKey] = typed
 	}
 	return notes
 }
@@ -205,7 +206,7 @@ func (c *jobRunCommand) Run(ctx context.Context, proc *process) error {
 		if err != nil {
 			return err
 		}
-		var started builtin.Execution
+		var started jobtools.Execution
 		if err := json.Unmarshal(view.Structured, &started); err != nil {
 			return fault.Wrap(fault.Upstream, err, "read result of lua_execute")
 		}
@@ -321,7 +322,7 @@ func (f *jobFollower) showOutput(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var logs builtin.JobLogs
+	var logs jobtools.JobLogs
 	if err := json.Unmarshal(view.Structured, &logs); err != nil {
 		return fault.Wrap(fault.Upstream, err, "read output of the job")
 	}

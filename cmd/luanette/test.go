@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -164,7 +164,7 @@ func (e *testEnvironment) run(ctx context.Context, t testrun.Test) (tool.View, e
 		return tool.View{}, err
 	}
 	api := client.Local(srv, testWait)
-	view, err := api.With(map[string]any{builtin.FileKey: filepath.Base(t.File.Path)}).
+	view, err := api.With(map[string]any{scripttools.FileKey: filepath.Base(t.File.Path)}).
 		Call(ctx, "lua_eval", languageFlag{}.of(t.File.Path, map[string]any{"code": t.Code()}), nil)
 	return view, errors.Join(err, api.Close(ctx))
 }

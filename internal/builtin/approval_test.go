@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/approvaltools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/approval"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -130,7 +130,7 @@ func TestScriptCanCatchADenial(t *testing.T) {
 	if now := s.eval(t, `return (pcall(mcp.bank.pay, { to = "b" }))`, ""); string(now.Result) != "false" {
 		t.Errorf("not remembered: %+v", now)
 	}
-	var list builtin.ApprovalList
+	var list approvaltools.ApprovalList
 	s.mustCall(t, "approval_list", `{"status":"any"}`, &list)
 	if len(list.Approvals) != 1 || list.Approvals[0].Status != "denied" || len(list.Remembered) != 1 || list.Remembered[0].Subject != "bank.pay" {
 		t.Fatalf("list %+v", list)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/tokencount"
@@ -17,12 +17,12 @@ import (
 func TestSearchTools(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	var found builtin.Found
+	var found searchtools.Found
 	view := h.mustCall(t, "search_tools", `{"query":"read a file","namespace":"fs","limit":1}`, &found)
 	if found.Total != 2 || len(found.Tools) != 1 || found.Tools[0].Name != "fs.read_file" || found.Tools[0].Signature != "(path: string, head?: integer)" {
 		t.Errorf("found %+v", found)
 	}
-	var other builtin.Found
+	var other searchtools.Found
 	if view := h.mustCall(t, "search_tools", `{"query":"write a file","namespace":"fs","limit":1}`, &other); other.Tools[0].Script != `mcp.fs["write-file"]` || !strings.Contains(view.Text(), `, in scripts mcp.fs["write-file"]`) {
 		t.Errorf("found %+v\n%s", other.Tools[0], view.Text())
 	}
@@ -41,7 +41,7 @@ func TestSearchTools(t *testing.T) {
 func TestSearchToolsMergesWordings(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	var found builtin.Found
+	var found searchtools.Found
 	h.mustCall(t, "search_tools", `{"queries":["qqqq","cancel","cancel job"]}`, &found)
 	if len(found.Tools) == 0 || len(found.Tools) > 8 || found.Tools[0].Name != "job_cancel" {
 		t.Errorf("found %+v", found.Tools)
@@ -58,7 +58,7 @@ func TestSearchToolsMergesWordings(t *testing.T) {
 func TestSearchToolsTellsSiblingsApart(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	var found builtin.Found
+	var found searchtools.Found
 	view := h.mustCall(t, "search_tools", `{"query":"file","namespace":"fs"}`, &found)
 	if len(found.Tools) != 2 || found.Tools[0].Distinct+" "+found.Tools[1].Distinct != "read write" && found.Tools[0].Distinct+" "+found.Tools[1].Distinct != "write read" {
 		t.Errorf("found %+v", found.Tools)
@@ -74,7 +74,7 @@ func TestSearchToolsTellsSiblingsApart(t *testing.T) {
 func TestSearchToolsShowsSteps(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	var found builtin.Found
+	var found searchtools.Found
 	view := h.mustCall(t, "search_tools", `{"query":"Please read the file \"cancel.txt\" that I left there for you. Then cancel the background job, and list the sessions that are open."}`, &found)
 	if len(found.Steps) < 2 || !slices.Contains(found.Steps[0].Tools, "fs.read_file") {
 		t.Fatalf("steps %+v", found.Steps)
@@ -89,7 +89,7 @@ func TestSearchToolsIsShort(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	for _, query := range []string{"job", "session", "run a script in the background", "approve what a script does"} {
-		var found builtin.Found
+		var found searchtools.Found
 		view := h.mustCall(t, "search_tools", fmt.Sprintf(`{"query":%q}`, query), &found)
 		if n := tokencount.Estimate(view.Text()); len(found.Tools) != 8 || n > 600 {
 			t.Errorf("%s: %d tools in %d tokens:\n%s", query, len(found.Tools), n, view.Text())
@@ -100,7 +100,7 @@ func TestSearchToolsIsShort(t *testing.T) {
 func TestGetToolDefinitions(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	var got builtin.Definitions
+	var got searchtools.Definitions
 	view := h.mustCall(t, "get_tool_definitions",
 		`{"names":["fs.read_file","fs__write-file","fs.raed_file","search_tools","nothing like it","fs.read_file"]}`, &got)
 	var names []string

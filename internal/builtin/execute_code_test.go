@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -174,7 +174,7 @@ func TestStoredJavaScript(t *testing.T) {
 	if got.Result.Text != "Welcome Ada" {
 		t.Errorf("published: %+v", got)
 	}
-	k := builtin.NewSourceWriter(h.runner, h.scripts)
+	k := scripttools.NewSourceWriter(h.runner, h.scripts)
 	if ref, err := k.Store(t.Context(), []byte(greeterJS+"\n"), "welcome.ts", cas.Ref{}); err != nil {
 		t.Error(err)
 	} else if a, err := h.scripts.Get(t.Context(), ref); err != nil || a.MIME != "text/typescript" || a.Name != "welcome" {

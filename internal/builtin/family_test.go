@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
@@ -83,7 +83,7 @@ func TestEveryToolIsFoundByAPlainQuestion(t *testing.T) {
 func TestEveryToolHasAFamily(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	var found builtin.Found
+	var found searchtools.Found
 	view := h.mustCall(t, "search_tools", `{"query": ""}`, &found)
 	var names []string
 	for _, f := range found.Families {
@@ -107,7 +107,7 @@ func TestSearchInAFamily(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	for namespace, want := range map[string]string{"jobs": "job_list", "luanette": "job_list", "schedules": "schedule_list"} {
-		var found builtin.Found
+		var found searchtools.Found
 		h.mustCall(t, "search_tools", `{"query": "`+strings.ReplaceAll(want, "_", " ")+`", "limit": 1, "namespace": "`+namespace+`"}`, &found)
 		if len(found.Tools) != 1 || found.Tools[0].Name != want || found.Total < 2 {
 			t.Errorf("%s: %+v", namespace, found)

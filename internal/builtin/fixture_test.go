@@ -14,9 +14,15 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/approvaltools"
+	"github.com/luanette/luanette/internal/builtin/jobtools"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 func TestMain(m *testing.M) {
@@ -166,7 +172,7 @@ func (s *servers) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 type toolFixture struct {
 	servers *servers
 	catalog *catalog.Catalog
-	set     *builtin.Set
+	set     *toolset.Set
 	scriptFixture
 }
 
@@ -180,13 +186,13 @@ func open(t *testing.T) toolFixture {
 		offer("music", map[string]string{"orpheus_generate": `{"type":"object"}`})
 	c := catalog.New(catalog.Options{Sources: []tool.Source{s}})
 	scriptFixture := newStudy(t, c)
-	set := builtin.NewSet(builtin.MCP(s, c, nil, nil), builtin.Discovery(c, scriptFixture.results),
-		builtin.Scripts(scriptFixture.runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
+	set := toolset.NewSet("", servertools.Tools(s, c, nil, nil), searchtools.Tools(c, scriptFixture.results),
+		scripttools.Tools(scriptFixture.runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
 		builtin.Results(scriptFixture.results, builtin.DefaultShown),
-		builtin.Sessions(scriptFixture.sessions),
-		builtin.Code(scriptFixture.runner, scriptFixture.sessions, builtin.CodeOptions{Time: clocktest.Timeout}),
-		builtin.Preview(scriptFixture.runner, scriptFixture.sessions, scriptFixture.scripts, c), builtin.Approvals(nil, scriptFixture.sessions),
-		builtin.Jobs(nil, scriptFixture.scripts, scriptFixture.runner), builtin.Schedules(nil), builtin.Traces(nil)) // openJobs has a queue
+		scripttools.Sessions(scriptFixture.sessions),
+		scripttools.Code(scriptFixture.runner, scriptFixture.sessions, scripttools.CodeOptions{Time: clocktest.Timeout}),
+		scripttools.Preview(scriptFixture.runner, scriptFixture.sessions, scriptFixture.scripts, c), approvaltools.Tools(nil, scriptFixture.sessions),
+		jobtools.Tools(nil, scriptFixture.scripts, scriptFixture.runner), jobtools.Schedules(nil), jobtools.Traces(nil)) // openJobs has a queue
 	c.Add(builtin.LimitedSet{Set: set, Keeper: scriptFixture.results, Shown: builtin.DefaultShown})
 	c.Add(scriptFixture.published)
 	for _, name := range []string{"fs", "music"} {

@@ -17,6 +17,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/jobtools"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -26,6 +29,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // bank is a set of tools with an account: look reads it, pay changes it.
@@ -128,9 +132,9 @@ func openJobs(t *testing.T) jobFixture {
 		}
 		_ = database.Close()
 	})
-	set := builtin.NewSet(builtin.Jobs(queue, scriptFixture.scripts, runner), builtin.Schedules(queue), builtin.Preview(runner, scriptFixture.sessions, scriptFixture.scripts, c),
-		builtin.Scripts(runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
-		builtin.Discovery(c, scriptFixture.results), builtin.Code(runner, scriptFixture.sessions, builtin.CodeOptions{}))
+	set := toolset.NewSet("", jobtools.Tools(queue, scriptFixture.scripts, runner), jobtools.Schedules(queue), scripttools.Preview(runner, scriptFixture.sessions, scriptFixture.scripts, c),
+		scripttools.Tools(runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
+		searchtools.Tools(c, scriptFixture.results), scripttools.Code(runner, scriptFixture.sessions, scripttools.CodeOptions{}))
 	c.Add(set)
 	return jobFixture{toolFixture{catalog: c, set: set, scriptFixture: scriptFixture}, b, queue, folder}
 }
@@ -288,7 +292,7 @@ func TestJobResources(t *testing.T) {
 	o := openJobs(t)
 	id := o.start(t, "function main() return 42 end", "{}")
 	o.wait(t, id)
-	resources := builtin.NewResources(builtin.JobResources(o.queue))
+	resources := builtin.NewResources(jobtools.Resources(o.queue))
 	for uri, want := range map[string]string{"lua://jobs": id, "lua://jobs/stats": `\"complete\": 1`, "lua://jobs/" + id: `\"result\": 42`} {
 		raw, err := resources.ReadResource(t.Context(), uri, nil)
 		if err != nil || !strings.Contains(string(raw), want) {

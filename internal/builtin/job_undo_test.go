@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/jobtools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/approval"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // undoFixture has jobs whose payments are undone by paying to the receipt.
@@ -55,7 +56,7 @@ func (f *undoFixture) run(t *testing.T, code string) string {
 
 // undo calls job_undo as a client whose user gives an answer; "" is a client that cannot
 // be asked.
-func (f *undoFixture) undo(t *testing.T, id, answer string) builtin.Undone {
+func (f *undoFixture) undo(t *testing.T, id, answer string) jobtools.Undone {
 	t.Helper()
 	caller := &tool.Caller{ID: "client"}
 	if answer != "" {
@@ -65,13 +66,13 @@ func (f *undoFixture) undo(t *testing.T, id, answer string) builtin.Undone {
 			return []json.RawMessage{json.RawMessage(`{"action":"accept","content":{"decision":"` + answer + `","remember":"tool"}}`)}, nil
 		}
 	}
-	set := builtin.NewSet(builtin.Jobs(f.queue, f.scripts, f.runner))
+	set := toolset.NewSet("", jobtools.Tools(f.queue, f.scripts, f.runner))
 	result, err := set.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: "job_undo"}, Args: json.RawMessage(`{"job_id":"` + id + `"}`), Caller: caller})
 	if err != nil {
 		t.Fatal(err)
 	}
 	view, err := result.View()
-	var out builtin.Undone
+	var out jobtools.Undone
 	if err != nil || view.IsError || json.Unmarshal(view.Structured, &out) != nil {
 		t.Fatalf("%s, %v", view.Text(), err)
 	}

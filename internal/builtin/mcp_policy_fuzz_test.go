@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/netguard"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 )
 
 // FuzzAllowHosts checks arbitrary URLs while every public host is allowed: an accepted
@@ -19,7 +19,7 @@ func FuzzAllowHosts(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	allow := builtin.AllowHosts([]string{"*"})
+	allow := servertools.AllowHosts([]string{"*"})
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.Parse(text)
 		if err != nil || allow(t.Context(), u) != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -17,7 +17,7 @@ func TestConnectAndDisconnect(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.servers.offer("new", map[string]string{"shine": `{"type":"object"}`})
-	var status builtin.UpstreamView
+	var status servertools.UpstreamView
 	args := `{"namespace":"new","url":"http://localhost:8080/mcp#part","transport":"auto","headers":{"Authorization":"Bearer ${HOME}"},"wait_ms":"500"}`
 	view := h.mustCall(t, "mcp_connect", args, &status)
 	if status.State != "connected" || status.ToolCount != 1 || h.servers.awaits != 1 {
@@ -35,7 +35,7 @@ func TestConnectAndDisconnect(t *testing.T) {
 	if status.CallCount != 1 || status.LastTool != "shine" {
 		t.Errorf("status %+v", status)
 	}
-	var disconnected builtin.Disconnected
+	var disconnected servertools.Disconnected
 	h.mustCall(t, "mcp_disconnect", `{"namespace":"new"}`, &disconnected)
 	h.mustCall(t, "mcp_disconnect", `{"namespace":"new"}`, &disconnected)
 	if disconnected.Removed {
@@ -105,7 +105,7 @@ func TestListAndStatus(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.servers.unreachable["music"] = "connection refused"
-	var list builtin.UpstreamList
+	var list servertools.UpstreamList
 	view := h.mustCall(t, "mcp_list_upstreams", `{}`, &list)
 	if list.Total != 2 || list.Upstreams[0].Namespace != "fs" {
 		t.Errorf("list %+v", list)
@@ -124,7 +124,7 @@ func TestRefresh(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.servers.offer("fs", map[string]string{"a": `{}`, "b": `{}`, "c": `{}`})
-	var got builtin.Refreshed
+	var got servertools.Refreshed
 	h.mustCall(t, "tools_refresh", `{"namespace":"fs"}`, &got)
 	if got.ToolCount != 3 || !slices.Equal(got.Tools, []string{"a", "b", "c"}) {
 		t.Errorf("refreshed %+v", got)
@@ -189,7 +189,7 @@ func TestAllowHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = builtin.AllowHosts(strings.Fields(tt.hosts))(t.Context(), u)
+		err = servertools.AllowHosts(strings.Fields(tt.hosts))(t.Context(), u)
 		if (err == nil) != tt.want {
 			t.Errorf("hosts %q, url %s: %v", tt.hosts, tt.url, err)
 		}

@@ -227,7 +227,7 @@ func CostResources(c *catalog.Catalog, m *Menu) []Resource {
 		URI: "lua://tokens", Name: "tokens", Title: "Token costs of tools", MIMEType: "application/json",
 		Description: "Estimated number of tokens that each menu, server and tool takes in a model's context",
 		Read: func(ctx context.Context, _ string) (string, error) {
-			return asJSON(m.costs(ctx, c))
+			return AsJSON(m.costs(ctx, c))
 		},
 	}}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -157,7 +158,7 @@ func TestPublishedScriptsAreListedWhileTheyAreFew(t *testing.T) {
 	if _, names, _ := listed(t, m); !slices.Contains(names, "tidy_notes") || slices.Contains(names, "count_words") {
 		t.Errorf("with one pinned: %v", names)
 	}
-	var found builtin.Found
+	var found searchtools.Found
 	h.mustCall(t, "search_tools", `{"query":"my notes","limit":2}`, &found)
 	if len(found.Tools) != 2 || found.Tools[0].Family != "published" {
 		t.Errorf("found %+v", found.Tools)

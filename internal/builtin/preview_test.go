@@ -20,6 +20,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/approvaltools"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/approval"
@@ -30,6 +33,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // stage is a toolFixture with everything that a script can change, and a way to check
@@ -112,8 +116,8 @@ func (s *stage) reopen(t *testing.T) {
 	must(err)
 	s.sessions, err = script.OpenSessions(t.Context(), s.database, s.runner, script.SessionOptions{})
 	must(err)
-	s.set = builtin.NewSet(builtin.Scripts(s.runner, s.scripts, s.published, s.sessions), builtin.Sessions(s.sessions),
-		builtin.Preview(s.runner, s.sessions, s.scripts, c), builtin.Discovery(c, nil), builtin.Approvals(s.approvals, s.sessions))
+	s.set = toolset.NewSet("", scripttools.Tools(s.runner, s.scripts, s.published, s.sessions), scripttools.Sessions(s.sessions),
+		scripttools.Preview(s.runner, s.sessions, s.scripts, c), searchtools.Tools(c, nil), approvaltools.Tools(s.approvals, s.sessions))
 	c.Add(s.set)
 	c.Add(s.published)
 }
@@ -389,7 +393,7 @@ func TestPreviewShowsDifferences(t *testing.T) {
 func TestPreviewTellsTheLineOfAnError(t *testing.T) {
 	t.Parallel()
 	s := openStage(t)
-	var got struct{ Error *builtin.JobError }
+	var got struct{ Error *builtin.ScriptError }
 	s.mustCall(t, "lua_preview", `{"code":"local x = nil\nreturn x.field"}`, &got)
 	if got.Error == nil || got.Error.Line != 2 {
 		t.Errorf("error %+v", got.Error)

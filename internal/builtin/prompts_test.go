@@ -8,13 +8,15 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
 var _ hub.Prompts = (*builtin.Prompts)(nil)
 
 func (h toolFixture) prompts() *builtin.Prompts {
-	return builtin.NewPrompts(builtin.ScriptPrompts(h.runner, h.scripts, h.catalog))
+	return scripttools.Prompts(h.runner, h.scripts, h.catalog)
 }
 
 func TestPrompts(t *testing.T) {
@@ -77,7 +79,7 @@ func TestPromptsRefuse(t *testing.T) {
 func TestScriptResources(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	r := builtin.NewResources(builtin.OverviewResources(h.catalog, h.servers, h.catalog), builtin.ScriptResources(h.scripts))
+	r := builtin.NewResources(servertools.Resources(h.catalog, h.servers, h.catalog), scripttools.Resources(h.scripts))
 	hash := h.storeScript(t, greeter, "")
 	for uri, want := range map[string]string{
 		"lua://scripts/" + hash:      "Hello ",
@@ -107,7 +109,7 @@ func TestScriptCompletions(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	hash := h.storeScript(t, greeter, `,"tags":["style:jazz"]`)
-	c := builtin.Join(builtin.NamespaceCompletions(h.catalog), builtin.ScriptCompletions(h.scripts))
+	c := builtin.Join(builtin.NamespaceCompletions(h.catalog), scripttools.Completions(h.scripts))
 	for params, want := range map[string]string{
 		`{"argument":{"name":"script_hash","value":"` + hash[:3] + `"}}`:                                         `["` + hash + `"]`,
 		`{"argument":{"name":"tag","value":"JAZZ"}}`:                                                             `["style:jazz"]`,

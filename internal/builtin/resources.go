@@ -1,22 +1,15 @@
 package builtin
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"path"
 	"strings"
 
-	"github.com/luanette/luanette/examples/scripts"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/music/hootenanny"
-	"github.com/luanette/luanette/internal/scripting/script"
-	"github.com/luanette/luanette/internal/store/artifact"
-	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
 // Resource is an MCP resource, or a resource template whose URI ends in one
@@ -132,104 +125,8 @@ func (r *Resources) find(uri string) (Resource, string, error) {
 		WithHint("available: %s", strings.Join(known, ", "))
 }
 
-// OverviewResources makes the resources that list tools and servers.
-func OverviewResources(c *catalog.Catalog, u Upstreams, counts Counts) []Resource {
-	o := overview{c, u, counts}
-	const mime = "application/json"
-	return []Resource{
-		{URI: "lua://tools", Name: "tools", Title: "All tools", MIMEType: mime, Read: o.tools,
-			Description: "Every tool of every connected server, with its path in Lua scripts"},
-		{URI: "lua://namespaces", Name: "namespaces", Title: "All servers", MIMEType: mime, Read: o.namespaces,
-			Description: "Every connected server with its state"},
-		{URI: "lua://tools/{namespace}", Name: "namespace-tools", Title: "Tools of a server", MIMEType: mime, Read: o.toolsIn,
-			Description: "Complete definitions of one server's tools"},
-		{URI: "lua://namespaces/{name}", Name: "namespace", Title: "A server", MIMEType: mime, Read: o.namespace,
-			Description: "State of one server and the names of its tools"},
-	}
-}
-
-type overview struct {
-	catalog   *catalog.Catalog
-	upstreams Upstreams
-	counts    Counts
-}
-
-// toolEntry is a tool in the list of all.
-type toolEntry struct {
-	Name        string `json:"name"`
-	Namespace   string `json:"namespace,omitempty"`
-	LuaPath     string `json:"lua_path"`
-	Description string `json:"description"`
-
-	Flags []string `json:"flags,omitempty"`
-}
-
-func (o overview) tools(ctx context.Context, _ string) (string, error) {
-	entries := []toolEntry{}
-	for _, namespace := range append([]string{""}, o.catalog.Namespaces(ctx)...) {
-		tools, _ := o.catalog.In(ctx, namespace)
-		for i := range tools {
-			entries = append(entries, toolEntry{
-				Name: tools[i].Name, Namespace: namespace,
-				LuaPath: tools[i].ScriptPath(), Description: brief(tools[i].Description), Flags: tools[i].Flags,
-			})
-		}
-	}
-	return asJSON(map[string]any{"tools": entries, "total": len(entries)}, nil)
-}
-
-func (o overview) toolsIn(ctx context.Context, namespace string) (string, error) {
-	tools, ok := o.catalog.In(ctx, namespace)
-	if !ok {
-		return "", o.unknown(ctx, namespace)
-	}
-	definitions := make([]Definition, len(tools))
-	for i := range tools {
-		definitions[i] = discovery{catalog: o.catalog}.definitionOf(&tools[i])
-	}
-	return asJSON(map[string]any{"namespace": namespace, "tools": definitions, "total": len(definitions)}, nil)
-}
-
-func (o overview) namespaces(ctx context.Context, _ string) (string, error) {
-	views := []UpstreamView{}
-	for _, s := range SeenUpstreams(ctx, o.upstreams) {
-		views = append(views, viewOf(ctx, s, o.counts))
-	}
-	return asJSON(map[string]any{"namespaces": views, "total": len(views)}, nil)
-}
-
-// namespaceView is a server with the names of its tools.
-type namespaceView struct {
-	UpstreamView
-	URL   string   `json:"url,omitempty"`
-	Tools []string `json:"tools"`
-}
-
-func (o overview) namespace(ctx context.Context, name string) (string, error) {
-	tools, known := o.catalog.In(ctx, name)
-	space := ownUpstream(ctx, o.upstreams, name)
-	status, connected := o.upstreams.Status(space)
-	if !known && !connected || !principal.Of(ctx).CanSee(space, "") {
-		return "", o.unknown(ctx, name)
-	}
-	v := namespaceView{UpstreamView: UpstreamView{Namespace: name, ToolCount: len(tools)}, Tools: make([]string, len(tools))}
-	if connected {
-		v.UpstreamView = viewOf(ctx, status, o.counts)
-		v.URL = status.Endpoint
-	}
-	for i := range tools {
-		v.Tools[i] = tools[i].Name
-	}
-	return asJSON(v, nil)
-}
-
-func (o overview) unknown(ctx context.Context, namespace string) error {
-	return fault.New(fault.NotFound, "no namespace %q", namespace).
-		WithHint("available: %s", strings.Join(o.catalog.Namespaces(ctx), ", "))
-}
-
-// asJSON is the text of a resource that shows v, if err is nil.
-func asJSON(v any, err error) (string, error) {
+// AsJSON is the text of a resource that shows v, if err is nil.
+func AsJSON(v any, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -252,11 +149,11 @@ func MusicResources(m Music) []Resource {
 	const mime = "application/json"
 	list := func(q hootenanny.Search) func(context.Context, string) (string, error) {
 		return func(ctx context.Context, _ string) (string, error) {
-			return asJSON(m.Artifacts(ctx, q))
+			return AsJSON(m.Artifacts(ctx, q))
 		}
 	}
 	timeline := func(ctx context.Context, project string) (string, error) {
-		return asJSON(m.Garden(ctx, project))
+		return AsJSON(m.Garden(ctx, project))
 	}
 	return []Resource{
 		{URI: "hoot://artifacts/recent", Name: "recent-artifacts", Title: "Recent artifacts", MIMEType: mime,
@@ -267,79 +164,7 @@ func MusicResources(m Music) []Resource {
 		{URI: "hoot://garden/{project}", Name: "garden-project", Title: "A project", MIMEType: mime, Description: "The transport and the timeline of one project", Read: timeline},
 		{URI: "hoot://artifact/{id}", Name: "artifact", Title: "An artifact", MIMEType: mime, Description: "All metadata of one artifact",
 			Read: func(ctx context.Context, id string) (string, error) {
-				return asJSON(m.Artifact(ctx, id))
+				return AsJSON(m.Artifact(ctx, id))
 			}},
 	}
-}
-
-// exampleTemplate is the URI template of the examples.
-const exampleTemplate = "lua://examples/{name}"
-
-// ScriptResources makes the resources for stored scripts and examples. Each example
-// also has its own URI, so that clients list it.
-func ScriptResources(s *artifact.Store) []Resource {
-	all := []Resource{
-		{URI: "lua://scripts/{hash}", Name: "script", Title: "A stored script",
-			Description: "Source of a stored script, by its hash or at least its first 12 digits",
-			TypeOf:      func(ctx context.Context, hash string) string { return storedMIME(ctx, s, hash) },
-			Read: func(ctx context.Context, hash string) (string, error) {
-				_, source, err := loadScript(ctx, s, hash)
-				return source, err
-			}},
-		{URI: exampleTemplate, Name: "example", Title: "An example script",
-			Description: "Source of an example: " + strings.Join(exampleNames(), ", "),
-			TypeOf:      func(_ context.Context, name string) string { return exampleMIME(name) },
-			Read:        func(_ context.Context, name string) (string, error) { return example(name) }},
-	}
-	for _, name := range exampleNames() {
-		all = append(all, Resource{
-			URI: "lua://examples/" + name, Name: "example-" + name, Title: "Example: " + name, MIMEType: exampleMIME(name), Description: exampleTitle(name),
-			Read: func(context.Context, string) (string, error) { return example(name) },
-		})
-	}
-	return all
-}
-
-// storedMIME returns the MIME type of a stored script; Lua if there is none.
-func storedMIME(ctx context.Context, s *artifact.Store, hash string) string {
-	ref, err := s.Resolve(ctx, strings.TrimSpace(hash))
-	if err != nil {
-		return scriptMIME[script.Lua]
-	}
-	a, err := s.Get(ctx, ref)
-	if err != nil {
-		return scriptMIME[script.Lua]
-	}
-	return a.MIME
-}
-
-// exampleNames lists the examples, sorted; those in Lua without their extension.
-func exampleNames() []string {
-	entries, _ := scripts.Files.ReadDir(".") // embedded, cannot fail
-	var names []string
-	for _, entry := range entries {
-		names = append(names, strings.TrimSuffix(entry.Name(), ".lua"))
-	}
-	return names
-}
-
-func example(name string) (string, error) {
-	name = path.Base(name)
-	if path.Ext(name) == "" {
-		name += ".lua"
-	}
-	raw, err := scripts.Files.ReadFile(name)
-	if err != nil {
-		return "", fault.New(fault.NotFound, "no example %q", name).WithHint("available: %s", strings.Join(exampleNames(), ", "))
-	}
-	return string(raw), nil
-}
-
-func exampleMIME(name string) string { return scriptMIME[cmp.Or(storeLanguage(name), script.Lua)] }
-
-// exampleTitle returns the example's first comment line.
-func exampleTitle(name string) string {
-	source, _ := example(name)
-	line, _, _ := strings.Cut(source, "\n")
-	return strings.TrimSpace(strings.TrimLeft(line, "-/"))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 )
 
 // read reads a resource and returns its text.
@@ -32,7 +33,7 @@ func read(t *testing.T, r *builtin.Resources, uri string) string {
 func TestResources(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	r := builtin.NewResources(builtin.OverviewResources(h.catalog, h.servers, h.catalog))
+	r := builtin.NewResources(servertools.Resources(h.catalog, h.servers, h.catalog))
 	for uri, wants := range map[string][]string{
 		"lua://tools":         {`"lua_path": "mcp.fs.read_file"`, `"lua_path": "mcp.search_tools"`, `"total": `},
 		"lua://tools/fs":      {`"lua_path": "mcp.fs[\"write-file\"]"`, `"input_schema"`, `"total": 2`},
@@ -56,7 +57,7 @@ func TestResources(t *testing.T) {
 func TestResourceLists(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	r := builtin.NewResources(builtin.OverviewResources(h.catalog, h.servers, h.catalog))
+	r := builtin.NewResources(servertools.Resources(h.catalog, h.servers, h.catalog))
 	resources, _ := r.ListResources(t.Context())
 	templates, _ := r.ListTemplates(t.Context())
 	var uris []string

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -15,7 +16,11 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
+
+//go:embed result_read.md
+var texts embed.FS
 
 // DefaultShown is the number of bytes of a result that are shown to a model.
 const DefaultShown = 32 << 10
@@ -25,9 +30,9 @@ const DefaultShown = 32 << 10
 const FullKey = "luanette/full"
 
 // Results makes the tool that reads stored results.
-func Results(k *results.Store, shown int) []Tool {
+func Results(k *results.Store, shown int) []toolset.Tool {
 	t := resultTools{k, shown}
-	return []Tool{Define("result_read", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.read)}
+	return []toolset.Tool{toolset.Define(texts, "result_read", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.read)}
 }
 
 type resultTools struct {
@@ -44,8 +49,8 @@ type resultReadIn struct {
 
 // ResultPart is the result of result_read.
 type ResultPart struct {
-	Value JSON `json:"value" schema:"-"`
-	Total int  `json:"total,omitempty" jsonschema:"total number of items or characters, if a range was requested"`
+	Value toolset.JSON `json:"value" schema:"-"`
+	Total int          `json:"total,omitempty" jsonschema:"total number of items or characters, if a range was requested"`
 }
 
 // Text returns the value.
@@ -66,14 +71,14 @@ func (t resultTools) read(ctx context.Context, call tool.Call, in resultReadIn) 
 // part returns the requested part of a result.
 func (t resultTools) part(ctx context.Context, call tool.Call, in resultReadIn) (results.Part, error) {
 	if in.Skip == 0 && in.Count == 0 {
-		value, err := t.keeper.Read(ctx, ownerOf(call), in.Handle, in.Pointer)
+		value, err := t.keeper.Read(ctx, call.Owner(), in.Handle, in.Pointer)
 		return results.Part{Value: value}, err
 	}
 	count := in.Count
 	if count == 0 {
 		count = math.MaxInt32
 	}
-	return t.keeper.Slice(ctx, ownerOf(call), in.Handle, in.Pointer, in.Skip, count)
+	return t.keeper.Slice(ctx, call.Owner(), in.Handle, in.Pointer, in.Skip, count)
 }
 
 // bounded are the tools whose results may have any size.
@@ -83,7 +88,7 @@ var bounded = []string{"lua_eval", "execute_code", "call_tool", "lua_execute", "
 // result is stored, and its handle, shape and beginning are shown. Scripts, and
 // programs that ask for it, get complete results.
 type LimitedSet struct {
-	*Set
+	*toolset.Set
 	Keeper *results.Store
 	Shown  int // bytes
 }
@@ -120,7 +125,7 @@ func shorten(ctx context.Context, k *results.Store, shown int, call tool.Call, r
 	}
 	h := handle{}
 	if len(value) > shown/2 {
-		stored, err := k.Put(ctx, ownerOf(call), sourceOf(call), value)
+		stored, err := k.Put(ctx, call.Owner(), sourceOf(call), value)
 		if err != nil {
 			return tool.Failure(err), nil
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/typedecl/typedecltest"
 )
@@ -96,7 +97,7 @@ func TestDeclarations(t *testing.T) {
 	}
 	sources := map[string]string{}
 	for _, info := range all {
-		var got builtin.Definitions
+		var got searchtools.Definitions
 		view := h.mustCall(t, "get_tool_definitions", `{"names":["`+info.Name+`"],"format":"typescript"}`, &got)
 		if len(got.Tools) != 0 || got.Declarations == "" || view.Text() != strings.TrimSpace(got.Declarations) {
 			t.Errorf("%s: %+v", info.Name, got)
@@ -106,7 +107,7 @@ func TestDeclarations(t *testing.T) {
 	for name, problems := range typedecltest.Check(t, sources) {
 		t.Errorf("%s: %v\n%s", name, problems, sources[name])
 	}
-	var got builtin.Definitions
+	var got searchtools.Definitions
 	h.mustCall(t, "get_tool_definitions", `{"names":["fs.read_file","fs.wrte-file"],"format":"lua"}`, &got)
 	if !strings.Contains(got.Declarations, "function mcp.fs.read_file(args) end") || len(got.Unknown) != 1 {
 		t.Errorf("%+v", got)
@@ -117,7 +118,7 @@ func TestLearnedShapesAreDeclared(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.results.Learn(&tool.Info{Ref: tool.Ref{Space: "fs", Name: "read_file"}}, tool.Result{Raw: json.RawMessage(`{"structuredContent":{"text":"x","size":1}}`)})
-	var got builtin.Definitions
+	var got searchtools.Definitions
 	h.mustCall(t, "get_tool_definitions", `{"names":["fs.read_file"],"format":"typescript"}`, &got)
 	if !strings.Contains(got.Declarations, "learned from 1 result:") || !strings.Contains(got.Declarations, "Promise<{ text: string; size: number }>") {
 		t.Errorf("%s", got.Declarations)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -106,7 +107,7 @@ func (h toolFixture) storeScript(t *testing.T, source, more string) string {
 func TestStoredScripts(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	var stored builtin.Stored
+	var stored scripttools.Stored
 	h.mustCall(t, "script_store", `{"content":`+quoted(greeter)+`,"tags":["a"],"creator":"ada"}`, &stored)
 	if !stored.Created || stored.Name != "greet" || !slices.Equal(stored.Tags, []string{"a", "mood:kind", "type:lua"}) {
 		t.Errorf("stored %+v", stored)
@@ -117,7 +118,7 @@ func TestStoredScripts(t *testing.T) {
 	}
 	child := h.storeScript(t, "function main() return 7 end", `,"parent":"cas:`+stored.Hash[:12]+`","tags":["type:draft"]`)
 
-	var described builtin.Described
+	var described scripttools.Described
 	view := h.mustCall(t, "lua_describe", `{"script_hash":"`+stored.Hash[:12]+`"}`, &described)
 	if described.Name != "greet" || string(described.Params) != `{"name":{"type":"string","required":true,"description":"who"}}` ||
 		!strings.HasPrefix(view.Text(), "Script: greet\nDescription: Greets somebody politely\nParams: ") {
@@ -135,7 +136,7 @@ func TestStoredScripts(t *testing.T) {
 		t.Errorf("a script without describe(): %s", view.Text())
 	}
 
-	var got builtin.GotScript
+	var got scripttools.GotScript
 	h.mustCall(t, "script_get", `{"script_hash":"cas:`+child+`"}`, &got)
 	if got.Content != "function main() return 7 end" || got.Parent != stored.Hash || !slices.Equal(got.Ancestors, []string{stored.Hash}) {
 		t.Errorf("got %+v", got)
@@ -157,12 +158,12 @@ func TestLanguageOfStoredScripts(t *testing.T) {
 		if content == greeter {
 			want = script.Lua
 		}
-		var stored builtin.Stored
+		var stored scripttools.Stored
 		h.mustCall(t, "script_store", `{"content":`+quoted(content)+`,"language":"`+cmp.Or(language, "lua")+`"}`, &stored)
 		if stored.Language != want || len(stored.Warnings) > 0 || !slices.Contains(stored.Tags, "type:"+want) {
 			t.Errorf("language %q: %+v", language, stored)
 		}
-		raw, err := builtin.NewResources(builtin.ScriptResources(h.scripts)).ReadResource(t.Context(), "lua://scripts/"+stored.Hash[:12], nil)
+		raw, err := builtin.NewResources(scripttools.Resources(h.scripts)).ReadResource(t.Context(), "lua://scripts/"+stored.Hash[:12], nil)
 		mime := map[string]string{script.Lua: "text/x-lua", script.JavaScript: "text/javascript"}[want]
 		if err != nil || !strings.Contains(string(raw), `"mimeType":"`+mime+`"`) {
 			t.Errorf("read as %s, %v", raw, err)
@@ -177,13 +178,13 @@ func TestLanguageOfStoredScripts(t *testing.T) {
 func TestBrokenScriptsAreStoredWithAWarning(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	var stored builtin.Stored
+	var stored scripttools.Stored
 	h.mustCall(t, "script_store", `{"content":"function main( oops"}`, &stored)
 	if len(stored.Warnings) != 1 || !strings.Contains(stored.Warnings[0], "Lua Syntax Error") {
 		t.Errorf("stored %+v", stored)
 	}
 	for content, language := range map[string]string{"return 1": "lua", "const x = 1": "javascript"} {
-		var plain builtin.Stored
+		var plain scripttools.Stored
 		h.mustCall(t, "script_store", `{"content":"`+content+`"}`, &plain)
 		if plain.Language != language || len(plain.Warnings) != 1 || !strings.Contains(plain.Warnings[0], "defines no main(params)") {
 			t.Errorf("without main: %+v", plain)
@@ -210,7 +211,7 @@ func TestScriptSearch(t *testing.T) {
 		`{"tag":"type:draft"}`:                            "",
 		`{"vibe":"nothing like it"}`:                      "",
 	} {
-		var found builtin.FoundScripts
+		var found scripttools.FoundScripts
 		view := h.mustCall(t, "script_search", args, &found)
 		var names []string
 		for _, s := range found.Scripts {
@@ -220,7 +221,7 @@ func TestScriptSearch(t *testing.T) {
 			t.Errorf("%s found %q, want %q", args, names, want)
 		}
 	}
-	var page builtin.FoundScripts
+	var page scripttools.FoundScripts
 	h.mustCall(t, "script_search", `{"limit":1}`, &page)
 	if page.Total != 2 || page.NextCursor == "" {
 		t.Errorf("first page: %+v", page)
@@ -235,7 +236,7 @@ func TestPublishing(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	hash := h.storeScript(t, greeter, "")
-	var published builtin.PublishedTool
+	var published scripttools.PublishedTool
 	h.mustCall(t, "script_publish", `{"script_hash":"`+hash[:16]+`"}`, &published)
 	if published.Name != "greet" || published.Version != 1 || published.Hash != hash {
 		t.Errorf("published %+v", published)
@@ -255,7 +256,7 @@ func TestPublishing(t *testing.T) {
 	if view := h.mustCall(t, "greet", `{"name":"Ada"}`, nil); string(view.Structured) != `{"text":"Hi Ada"}` {
 		t.Errorf("greet = %s", view.Structured)
 	}
-	var history builtin.PublishedHistory
+	var history scripttools.PublishedHistory
 	view := h.mustCall(t, "script_history", `{"name":"greet"}`, &history)
 	if len(history.Versions) != 2 || history.Versions[0].Hash != second || !history.Versions[0].Current || !strings.Contains(view.Text(), "(current)") {
 		t.Errorf("history %+v", history)
@@ -287,7 +288,7 @@ func TestLuaHelp(t *testing.T) {
 		`{"topic":"globals"}`:   "## print(",
 		`{"topic":"progress"}`:  "progress(fraction",
 	} {
-		var help builtin.Help
+		var help scripttools.Help
 		h.mustCall(t, "lua_help", args, &help)
 		if !strings.Contains(help.Page, want) || !slices.Contains(help.Topics, "mcp") {
 			t.Errorf("%s: %+v", args, help)
@@ -301,7 +302,7 @@ func TestLuaHelp(t *testing.T) {
 func TestSourceWriterStoresAnOlderVersionAgain(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	w := builtin.NewSourceWriter(h.runner, h.scripts)
+	w := scripttools.NewSourceWriter(h.runner, h.scripts)
 	first, err := w.Store(t.Context(), []byte(greeter), "greet.lua", cas.Ref{})
 	if err != nil {
 		t.Fatal(err)
@@ -323,7 +324,7 @@ func TestSourceWriterStoresAnOlderVersionAgain(t *testing.T) {
 func TestStoreAgain(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	store := func(content, parent string) (stored builtin.Stored) {
+	store := func(content, parent string) (stored scripttools.Stored) {
 		args, _ := json.Marshal(map[string]string{"content": content, "parent": parent})
 		h.mustCall(t, "script_store", string(args), &stored)
 		return stored

@@ -6,17 +6,17 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // evaluated is the result of lua_eval.
-type evaluated = builtin.Evaluated
+type evaluated = scripttools.Evaluated
 
 // begin makes a session.
 func (h toolFixture) begin(t *testing.T) string {
 	t.Helper()
-	var made builtin.SessionView
+	var made scripttools.SessionView
 	h.mustCall(t, "session_create", `{"name":"scratch","language":"lua"}`, &made)
 	return made.SessionID
 }
@@ -43,7 +43,7 @@ func TestSessionsPersist(t *testing.T) {
 		t.Errorf("without a session x = %s", fresh.Result)
 	}
 
-	var forked builtin.SessionView
+	var forked scripttools.SessionView
 	h.mustCall(t, "session_fork", `{"session_id":"`+id+`"}`, &forked)
 	h.inSession(t, forked.SessionID, "x = 11")
 	if got := h.inSession(t, id, "x"); got != "10" || forked.Name != "scratch" {
@@ -56,7 +56,7 @@ func TestSessionsPersist(t *testing.T) {
 	}
 
 	h.mustCall(t, "session_close", `{"session_id":"`+id+`"}`, nil)
-	var list builtin.SessionList
+	var list scripttools.SessionList
 	view := h.mustCall(t, "session_list", `{}`, &list)
 	if len(list.Sessions) != 1 || list.Sessions[0].SessionID != forked.SessionID || !strings.Contains(view.Text(), "(scratch): 3 turns") {
 		t.Errorf("list = %+v\n%s", list, view.Text())
@@ -118,7 +118,7 @@ func TestSessionsOfOtherUsersAreNotFound(t *testing.T) {
 		}
 		return view
 	}
-	var made builtin.SessionView
+	var made scripttools.SessionView
 	if err := json.Unmarshal(ask("ada", "session_create", `{}`).Structured, &made); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/toolset/toolsettest"
 )
@@ -120,7 +121,7 @@ func TestPageOfTools(t *testing.T) {
 // writeFamilies writes which tools belong together, and which menus list them.
 func (h toolFixture) writeFamilies(t *testing.T, page *bytes.Buffer) {
 	t.Helper()
-	var found builtin.Found
+	var found searchtools.Found
 	h.mustCall(t, "search_tools", `{"query":""}`, &found)
 	_, code, _ := listed(t, h.menu(builtin.MenuCode))
 	_, standard, _ := listed(t, h.menu(builtin.MenuStandard))

@@ -6,7 +6,10 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/approvaltools"
+	"github.com/luanette/luanette/internal/builtin/jobtools"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 )
 
 // Name is the name or id of something that a person may type.
@@ -40,15 +43,15 @@ func Names(ctx context.Context, api Client, kind NameKind) ([]Name, error) {
 	case JobNames:
 		return jobNames(ctx, api)
 	case ScheduleNames:
-		var list builtin.ScheduleList
+		var list jobtools.ScheduleList
 		err := listInto(ctx, api, "schedule_list", nil, &list)
-		return namesOf(list.Schedules, func(s builtin.ScheduleView) Name {
+		return namesOf(list.Schedules, func(s jobtools.ScheduleView) Name {
 			return Name{s.ScheduleID, strings.TrimSpace(s.Name + " " + s.Schedule)}
 		}), err
 	case ApprovalNames:
-		var list builtin.ApprovalList
+		var list approvaltools.ApprovalList
 		err := listInto(ctx, api, "approval_list", map[string]any{"status": "any", "limit": mostNames}, &list)
-		return namesOf(list.Approvals, func(a builtin.ApprovalView) Name { return Name{a.ID, a.Subject + ", " + a.Status} }), err
+		return namesOf(list.Approvals, func(a approvaltools.ApprovalView) Name { return Name{a.ID, a.Subject + ", " + a.Status} }), err
 	case ScriptNames:
 		return scriptNames(ctx, api)
 	}
@@ -76,14 +79,14 @@ func namesOf[T any](list []T, name func(T) Name) []Name {
 }
 
 func jobNames(ctx context.Context, api Client) ([]Name, error) {
-	var list builtin.JobList
+	var list jobtools.JobList
 	err := listInto(ctx, api, "job_list", map[string]any{"limit": mostNames}, &list)
-	return namesOf(list.Jobs, func(j builtin.JobView) Name { return Name{j.JobID, strings.TrimSpace(j.Name + " " + j.Status)} }), err
+	return namesOf(list.Jobs, func(j jobtools.JobView) Name { return Name{j.JobID, strings.TrimSpace(j.Name + " " + j.Status)} }), err
 }
 
 // scriptNames lists stored scripts; a name that several have once.
 func scriptNames(ctx context.Context, api Client) (names []Name, err error) {
-	var list builtin.FoundScripts
+	var list scripttools.FoundScripts
 	err = listInto(ctx, api, "script_search", map[string]any{"limit": mostNames}, &list)
 	seen := map[string]bool{}
 	for _, s := range list.Scripts {
@@ -106,9 +109,9 @@ func catalogNames(ctx context.Context, api Client, kind NameKind) (names []Name,
 		if ok {
 			return namesOf(here.server.Upstreams().Namespaces(), func(name string) Name { return Name{Value: name} }), nil
 		}
-		var list struct{ Upstreams []builtin.UpstreamView }
+		var list struct{ Upstreams []servertools.UpstreamView }
 		err := listInto(ctx, api, "mcp_list_upstreams", nil, &list)
-		return namesOf(list.Upstreams, func(u builtin.UpstreamView) Name { return Name{u.Namespace, u.State} }), err
+		return namesOf(list.Upstreams, func(u servertools.UpstreamView) Name { return Name{u.Namespace, u.State} }), err
 	}
 	if ok {
 		tools, err := here.server.Upstreams().Catalog.Tools(ctx)

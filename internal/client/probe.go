@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -122,8 +123,8 @@ func outcome(ctx context.Context, manager *upstream.Manager, name string, timeou
 }
 
 // Status returns the state of an upstream of a server.
-func Status(ctx context.Context, api Client, name string) (builtin.UpstreamView, error) {
-	var view builtin.UpstreamView
+func Status(ctx context.Context, api Client, name string) (servertools.UpstreamView, error) {
+	var view servertools.UpstreamView
 	result, err := api.Call(ctx, "mcp_status", map[string]any{"namespace": name}, nil)
 	if err != nil {
 		return view, err
@@ -163,7 +164,7 @@ func AwaitUpstream(ctx context.Context, api Client, name string, timeout time.Du
 }
 
 // serverOutcome describes an upstream of a server.
-func serverOutcome(ctx context.Context, api Client, view builtin.UpstreamView) (Probe, error) {
+func serverOutcome(ctx context.Context, api Client, view servertools.UpstreamView) (Probe, error) {
 	probe := Probe{
 		Namespace: view.Namespace, Endpoint: view.Endpoint, State: view.State, Protocol: view.Protocol,
 		Tools: view.ToolCount, Error: view.Error, Hint: view.Hint, Warnings: view.Warnings,

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/approvaltools"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/approval"
@@ -110,7 +110,7 @@ func (srv *Server) approvedResult(ctx context.Context, id string) (tool.Result, 
 		if err != nil {
 			return tool.Result{}, err
 		}
-		result, next, err := builtin.OutcomeResult(&a)
+		result, next, err := approvaltools.OutcomeResult(&a)
 		if err != nil || next == "" {
 			return result, err
 		}
@@ -130,11 +130,6 @@ func (srv *Server) planAgain(ctx context.Context, a *approval.Approval) (host.Pl
 	default:
 		return srv.jobs.Plan(ctx, id)
 	}
-}
-
-// approvalTools are the tools for those decisions.
-func (srv *Server) approvalTools() []builtin.Tool {
-	return builtin.Approvals(srv.approvals, srv.scripts.sessions)
 }
 
 // watchApprovals delivers decisions and resumes approved runs of processes that died.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/scripting/memory"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -16,9 +16,9 @@ import (
 )
 
 // codeOptions are the limits of execute_code.
-func (srv *Server) codeOptions() builtin.CodeOptions {
+func (srv *Server) codeOptions() scripttools.CodeOptions {
 	c := &srv.config.Scripts
-	return builtin.CodeOptions{
+	return scripttools.CodeOptions{
 		Time: time.Duration(c.CodeTime), LongestMS: time.Duration(c.Timeout).Milliseconds(), Memory: int64(c.CodeMB) << 20,
 		Calls: int64(c.CodeCalls), ChatCalls: int64(c.ChatCalls),
 	}

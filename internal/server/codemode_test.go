@@ -12,7 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -108,11 +108,11 @@ func (v modelClient) runCode(code string) json.RawMessage {
 // checkSearch checks that a search finds a tool, with its signature.
 func (v modelClient) checkSearch(query, want string) {
 	v.t.Helper()
-	var found builtin.Found
+	var found searchtools.Found
 	if err := json.Unmarshal(v.call("search_tools", map[string]any{"query": query, "limit": 5}).Structured, &found); err != nil {
 		v.t.Fatal(err)
 	}
-	if !slices.ContainsFunc(found.Tools, func(f builtin.FoundTool) bool { return f.Name == want && strings.HasPrefix(f.Signature, "(") }) {
+	if !slices.ContainsFunc(found.Tools, func(f searchtools.FoundTool) bool { return f.Name == want && strings.HasPrefix(f.Signature, "(") }) {
 		v.t.Errorf("the search for %q finds %+v, want %s", query, found.Tools, want)
 	}
 }
@@ -134,7 +134,7 @@ func TestCodeMode(t *testing.T) {
 	v.checkSearch("remember something in the knowledge graph", "memory.create_entities")
 	v.checkSearch("report a bug", "github.create_issue")
 
-	var got builtin.Definitions
+	var got searchtools.Definitions
 	declared := v.call("get_tool_definitions", map[string]any{"names": []string{"fs.write_file", "memory.create_entities"}, "format": "typescript"})
 	if err := json.Unmarshal(declared.Structured, &got); err != nil || !strings.Contains(got.Declarations, "write_file(args: {") {
 		t.Fatalf("%s, %v", declared.Text(), err)
@@ -246,7 +246,7 @@ func TestDeclarationsCompile(t *testing.T) {
 		if listed.Namespace != "" {
 			upstreamTools++
 		}
-		var got builtin.Definitions
+		var got searchtools.Definitions
 		view := v.call("get_tool_definitions", map[string]any{"names": []string{name}, "format": "typescript"})
 		if err := json.Unmarshal(view.Structured, &got); err != nil || got.Declarations == "" {
 			t.Errorf("%s: %s, %v", name, view.Text(), err)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/jobtools"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -66,7 +66,7 @@ func (srv *Server) jobTasks() hub.Tasks {
 	if srv.jobs == nil {
 		return nil
 	}
-	return builtin.JobTasks{Queue: srv.jobs, Approvals: srv.approvals}
+	return jobtools.Tasks{Queue: srv.jobs, Approvals: srv.approvals}
 }
 
 // setWebhooks applies the hooks of a configuration.

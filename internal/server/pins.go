@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -41,7 +41,7 @@ func (srv *Server) ownNames() (names []string) {
 // orgUpstreams are the upstreams that organisations add for themselves.
 func (srv *Server) orgUpstreams() *upstreamset.Orgs {
 	return &upstreamset.Orgs{
-		Set: srv.upstreams, CheckURL: builtin.AllowOrgHosts(srv.config.MCP.AllowedHosts),
+		Set: srv.upstreams, CheckURL: servertools.AllowOrgHosts(srv.config.MCP.AllowedHosts),
 		Most: func(org string) int { return srv.current().MaxUpstreams(org) },
 	}
 }
@@ -51,7 +51,7 @@ func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
 		Pins: srv.pins, Policy: adminapi.CatalogPolicy{Policy: srv.policy, Catalog: srv.catalog}, Audit: srv.auditStore,
 		Tools:     adminapi.Tools{Catalog: srv.catalog, Set: srv.upstreams, Configure: srv.setup.SetTools},
-		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress, Sandbox: srv.launcher(),
+		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: servertools.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress, Sandbox: srv.launcher(),
 		OrgUpstreams: adminapi.NewOrgUpstreams(adminapi.UpstreamSet{Node: srv.node.Name(), Counts: srv.catalog}, srv.orgUpstreams()),
 	})
 }

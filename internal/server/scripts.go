@@ -9,7 +9,8 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/govern/policy"
@@ -75,7 +76,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	if dir == "" {
 		dir = filepath.Join(srv.config.Data, "scripts")
 	}
-	srv.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, builtin.NewSourceWriter(runner, store), srv.log)}
+	srv.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, scripttools.NewSourceWriter(runner, store), srv.log)}
 	return nil
 }
 
@@ -86,7 +87,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.P
 		return nil, fault.Wrap(fault.Config, err, "scripts.http_hosts")
 	}
 	return script.NewRunner(script.Options{
-		Tools: srv.catalog, Upstreams: script.Upstreams{Set: srv.upstreams, CheckURL: builtin.AllowHosts(srv.config.MCP.AllowedHosts)},
+		Tools: srv.catalog, Upstreams: script.Upstreams{Set: srv.upstreams, CheckURL: servertools.AllowHosts(srv.config.MCP.AllowedHosts)},
 		Results: script.Results{Store: srv.results}, Fields: srv.fieldsOf,
 		Events: srv.bus, Log: srv.log,
 		Tracer: srv.telemetry.Tracer("script"), Meter: srv.telemetry.Meter("script"),

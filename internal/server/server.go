@@ -23,6 +23,11 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/approvaltools"
+	"github.com/luanette/luanette/internal/builtin/jobtools"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
@@ -63,6 +68,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/overlay"
 	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/tools/toolset"
 	"github.com/luanette/luanette/internal/tools/usage"
 	"github.com/luanette/luanette/internal/ui/login"
 	"github.com/luanette/luanette/internal/ui/web"
@@ -154,7 +160,7 @@ type tooling struct {
 	localMusic *hootenanny.Backend          // nil if it is switched off
 	jobs       *job.Queue                   // nil if this process has no jobs
 	webhooks   webhook.Table
-	ownTools   *builtin.Set
+	ownTools   *toolset.Set
 	menu       *builtin.Menu
 }
 
@@ -377,21 +383,21 @@ func (srv *Server) buildTools(ctx context.Context) error {
 
 // registerTools adds our own tools to the catalog.
 func (srv *Server) registerTools() {
-	families := [][]builtin.Tool{
-		builtin.MCP(srv.upstreams, srv.catalog, builtin.AllowHosts(srv.config.MCP.AllowedHosts), srv.orgUpstreams()),
-		builtin.Discovery(srv.catalog, srv.results),
+	families := [][]toolset.Tool{
+		servertools.Tools(srv.upstreams, srv.catalog, servertools.AllowHosts(srv.config.MCP.AllowedHosts), srv.orgUpstreams()),
+		searchtools.Tools(srv.catalog, srv.results),
 		builtin.Results(srv.results, srv.config.MCP.ResultKB<<10),
-		builtin.Scripts(srv.scripts.runner, srv.scripts.store, srv.scripts.published, srv.scripts.sessions),
-		builtin.Sessions(srv.scripts.sessions),
-		builtin.Traces(srv.telemetry.Traces()),
-		srv.approvalTools(),
-		builtin.Code(srv.scripts.runner, srv.scripts.sessions, srv.codeOptions()),
-		builtin.Preview(srv.scripts.runner, srv.scripts.sessions, srv.scripts.store, srv.catalog),
+		scripttools.Tools(srv.scripts.runner, srv.scripts.store, srv.scripts.published, srv.scripts.sessions),
+		scripttools.Sessions(srv.scripts.sessions),
+		jobtools.Traces(srv.telemetry.Traces()),
+		approvaltools.Tools(srv.approvals, srv.scripts.sessions),
+		scripttools.Code(srv.scripts.runner, srv.scripts.sessions, srv.codeOptions()),
+		scripttools.Preview(srv.scripts.runner, srv.scripts.sessions, srv.scripts.store, srv.catalog),
 	}
 	if srv.jobs != nil {
-		families = append(families, builtin.Jobs(srv.jobs, srv.scripts.store, srv.scripts.runner), builtin.Schedules(srv.jobs))
+		families = append(families, jobtools.Tools(srv.jobs, srv.scripts.store, srv.scripts.runner), jobtools.Schedules(srv.jobs))
 	}
-	srv.ownTools = builtin.NewSet(families...)
+	srv.ownTools = toolset.NewSet("", families...)
 	srv.menu = builtin.NewMenu(srv.catalog.Exposed(), builtin.MenuOptions{
 		Menu: srv.config.MCP.Menu, Scripts: srv.config.MCP.ListScripts, Own: srv.ownTools.Has,
 	})
@@ -410,7 +416,7 @@ func (srv *Server) newHub() {
 		Menus:        builtin.Menus,
 		HubMenu:      builtin.MenuFull,
 		Resources:    srv.resources(),
-		Prompts:      builtin.NewPrompts(builtin.ScriptPrompts(srv.scripts.runner, srv.scripts.store, srv.catalog)),
+		Prompts:      scripttools.Prompts(srv.scripts.runner, srv.scripts.store, srv.catalog),
 		Completer:    srv.completions(),
 		Tasks:        srv.jobTasks(),
 		RelayedTasks: srv.tasks.Hub(),
@@ -440,13 +446,13 @@ func (srv *Server) newDashboard() *web.Server {
 // resources are the MCP resources of the server.
 func (srv *Server) resources() *builtin.Resources {
 	families := [][]builtin.Resource{
-		builtin.OverviewResources(srv.catalog, srv.upstreams, srv.catalog),
+		servertools.Resources(srv.catalog, srv.upstreams, srv.catalog),
 		builtin.CostResources(srv.catalog, srv.menu),
-		builtin.ScriptResources(srv.scripts.store),
-		builtin.TraceResources(srv.telemetry.Traces()),
+		scripttools.Resources(srv.scripts.store),
+		jobtools.TraceResources(srv.telemetry.Traces()),
 	}
 	if srv.jobs != nil {
-		families = append(families, builtin.JobResources(srv.jobs))
+		families = append(families, jobtools.Resources(srv.jobs))
 	}
 	if srv.localMusic != nil {
 		families = append(families, builtin.MusicResources(srv.music()))
@@ -456,9 +462,9 @@ func (srv *Server) resources() *builtin.Resources {
 
 // completions suggest values for arguments.
 func (srv *Server) completions() builtin.Completions {
-	all := []builtin.Completions{builtin.NamespaceCompletions(srv.catalog), builtin.ScriptCompletions(srv.scripts.store)}
+	all := []builtin.Completions{builtin.NamespaceCompletions(srv.catalog), scripttools.Completions(srv.scripts.store)}
 	if srv.jobs != nil {
-		all = append(all, builtin.JobCompletions(srv.jobs))
+		all = append(all, jobtools.Completions(srv.jobs))
 	}
 	return builtin.Join(all...)
 }

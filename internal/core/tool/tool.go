@@ -166,6 +166,14 @@ type Call struct {
 	Task   *TaskRequest    // the caller takes a task in place of the result; nil: it waits for the result
 }
 
+// Owner is the user that what the call makes belongs to.
+func (c Call) Owner() string {
+	if c.Caller == nil {
+		return ""
+	}
+	return c.Caller.User
+}
+
 // Caller is the caller of a tool, for notifications and questions while the call runs.
 // A function that is nil is not supported.
 type Caller struct {
@@ -183,6 +191,13 @@ type Caller struct {
 	Stateless bool
 	// Client is the client beyond this call; nil if it has no session.
 	Client Client
+}
+
+// Report sends progress, from 0 to 1, if the caller wants it.
+func (c *Caller) Report(progress float64, message string) {
+	if c != nil && c.Progress != nil {
+		c.Progress(Progress{Progress: progress, Total: 1, Message: message})
+	}
 }
 
 // Client is an MCP client as long as its session lasts.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
@@ -21,8 +21,8 @@ import (
 type UpstreamSet struct {
 	Set    *upstreamset.Set
 	Node   string // the name of this node; "" if there is only one
-	Counts builtin.Counts
-	Policy builtin.Policy // which addresses may be added
+	Counts servertools.Counts
+	Policy servertools.Policy // which addresses may be added
 
 	ofOrg bool // it is for those who manage an organisation
 }
@@ -32,7 +32,7 @@ var _ Upstreams = UpstreamSet{}
 // List returns the upstreams that the caller may see.
 func (r UpstreamSet) List(ctx context.Context) UpstreamList {
 	list := UpstreamList{Node: r.Node, Upstreams: []Upstream{}}
-	for _, s := range builtin.SeenUpstreams(ctx, r.Set) {
+	for _, s := range servertools.SeenUpstreams(ctx, r.Set) {
 		list.Upstreams = append(list.Upstreams, r.view(ctx, s))
 	}
 	return list
@@ -51,7 +51,7 @@ func (r UpstreamSet) Get(ctx context.Context, name string) (Upstream, error) {
 
 // view shows an upstream; those who may change it see its settings.
 func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
-	v := Upstream{UpstreamView: builtin.ViewUpstream(ctx, s, r.Counts), Wanted: s.State != upstreamset.StateRemoved, Since: s.Since}
+	v := Upstream{UpstreamView: servertools.ViewUpstream(ctx, s, r.Counts), Wanted: s.State != upstreamset.StateRemoved, Since: s.Since}
 	r.addProgram(&v, s.Namespace, principal.Of(ctx).Admin())
 	if !r.ofOrg && !principal.Of(ctx).Admin() {
 		return v
@@ -144,7 +144,7 @@ func (r UpstreamSet) changed(ctx context.Context, s upstreamstore.Server, want U
 		s.Timeout = time.Duration(*want.TimeoutMS) * time.Millisecond
 	}
 	if want.URL != nil {
-		target, err := builtin.Target(ctx, r.Policy, *want.URL)
+		target, err := servertools.Target(ctx, r.Policy, *want.URL)
 		if err != nil {
 			return s, err
 		}

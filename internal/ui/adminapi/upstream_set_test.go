@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/secret"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -58,7 +58,7 @@ func upstreamServerWith(t *testing.T, connections adminapi.Egress, more ...upstr
 		t.Fatal(err)
 	}
 	return adminapi.New(adminapi.Options{
-		Upstreams: adminapi.UpstreamSet{Set: set, Node: "n1", Counts: tools, Policy: builtin.AllowHosts(nil)}, Egress: connections, Sandbox: wire{},
+		Upstreams: adminapi.UpstreamSet{Set: set, Node: "n1", Counts: tools, Policy: servertools.AllowHosts(nil)}, Egress: connections, Sandbox: wire{},
 	}), remote.URL
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 )
 
 // Upstreams lists, adds, changes and removes upstreams.
@@ -27,7 +27,7 @@ type Upstreams interface {
 
 // Upstream is the state and the settings of an upstream.
 type Upstream struct {
-	builtin.UpstreamView
+	servertools.UpstreamView
 	ConfiguredAt string            `json:"configured_at,omitempty"` // file:line
 	Wanted       bool              `json:"wanted"`                  // false: removed by a user, although the configuration has it
 	Editable     bool              `json:"editable"`

@@ -1,37 +1,44 @@
-package builtin
+// Package jobtools are the tools for scripts in the background: jobs, schedules and traces.
+// Tools are also resources and MCP tasks.
+package jobtools
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
-	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// Jobs makes the tools for scripts in the background.
-func Jobs(q *job.Queue, s *artifact.Store, r *script.Runner) []Tool {
+//go:embed *.md
+var texts embed.FS
+
+// Tools makes the tools for scripts in the background.
+func Tools(q *job.Queue, s *artifact.Store, r *script.Runner) []toolset.Tool {
 	t := jobTools{q, s, r}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
-	return []Tool{
-		toolset.AsTask(runs[executeIn, Execution]("lua_execute", tool.Hints{}, t.execute)),
-		Define("job_status", look, t.status),
-		Define("job_poll", look, t.poll),
-		Define("job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel),
-		Define("job_list", look, t.list),
-		Define("job_stats", look, t.stats),
-		Define("job_logs", look, t.logs),
-		Define("job_journal", look, t.journal),
-		Define("job_replay", look, t.replay),
-		Define("job_undo", tool.Hints{}, t.undo),
+	return []toolset.Tool{
+		toolset.AsTask(toolset.DefineResult[executeIn, Execution](texts, "lua_execute", tool.Hints{}, t.execute)),
+		toolset.Define(texts, "job_status", look, t.status),
+		toolset.Define(texts, "job_poll", look, t.poll),
+		toolset.Define(texts, "job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel),
+		toolset.Define(texts, "job_list", look, t.list),
+		toolset.Define(texts, "job_stats", look, t.stats),
+		toolset.Define(texts, "job_logs", look, t.logs),
+		toolset.Define(texts, "job_journal", look, t.journal),
+		toolset.Define(texts, "job_replay", look, t.replay),
+		toolset.Define(texts, "job_undo", tool.Hints{}, t.undo),
 	}
 }
 
@@ -39,31 +46,6 @@ type jobTools struct {
 	queue   *job.Queue
 	scripts *artifact.Store
 	runner  *script.Runner
-}
-
-// loadScript finds a stored script and its source.
-func loadScript(ctx context.Context, scripts *artifact.Store, hash string) (cas.Ref, string, error) {
-	ref, err := scripts.Resolve(ctx, strings.TrimSpace(hash))
-	if err != nil {
-		return cas.Ref{}, "", err
-	}
-	source, err := scripts.Read(ctx, ref, script.MaxSource)
-	return ref, string(source), err
-}
-
-func orEmpty(o Object) JSON {
-	if len(o) == 0 {
-		return JSON("{}")
-	}
-	return JSON(o)
-}
-
-// scriptFault converts a script's failure to a fault.
-func scriptFault(err error) error {
-	if failed, ok := err.(*script.Error); ok { //nolint:errorlint // what the runner returns is it, not around it
-		return failed.Fault()
-	}
-	return err
 }
 
 type jobIn struct {
@@ -142,26 +124,26 @@ func (t jobTools) cancel(ctx context.Context, _ tool.Call, in jobIn) (JobCancell
 }
 
 type executeIn struct {
-	ScriptHash string   `json:"script_hash,omitempty" jsonschema:"hash of a stored script, or at least its first 12 digits"`
-	Script     string   `json:"script,omitempty" jsonschema:"alternative: cas:HASH"`
-	Params     Object   `json:"params,omitempty" jsonschema:"the argument of main"`
-	Creator    string   `json:"creator,omitempty" jsonschema:"who starts it; jobs of different creators are scheduled fairly" max:"256"`
-	Tags       []string `json:"tags,omitempty" jsonschema:"tags to find the job by" max:"64"`
-	Priority   int      `json:"priority,omitempty" jsonschema:"higher runs first among the jobs of one creator" min:"-100" max:"100"`
-	DelayMS    int64    `json:"delay_ms,omitempty" jsonschema:"delay before it starts" min:"0" max:"2592000000"`
-	StartAt    string   `json:"start_at,omitempty" jsonschema:"or the time at which it starts, such as 2026-12-24T18:00:00Z" max:"64"`
-	Schedule   string   `json:"schedule,omitempty" jsonschema:"cron expression to start it repeatedly: 0 7 * * 1-5, @daily, @every 10m" max:"256"`
-	Timezone   string   `json:"timezone,omitempty" jsonschema:"of the schedule, such as Europe/Berlin; default: the server's own" max:"64"`
+	ScriptHash string         `json:"script_hash,omitempty" jsonschema:"hash of a stored script, or at least its first 12 digits"`
+	Script     string         `json:"script,omitempty" jsonschema:"alternative: cas:HASH"`
+	Params     toolset.Object `json:"params,omitempty" jsonschema:"the argument of main"`
+	Creator    string         `json:"creator,omitempty" jsonschema:"who starts it; jobs of different creators are scheduled fairly" max:"256"`
+	Tags       []string       `json:"tags,omitempty" jsonschema:"tags to find the job by" max:"64"`
+	Priority   int            `json:"priority,omitempty" jsonschema:"higher runs first among the jobs of one creator" min:"-100" max:"100"`
+	DelayMS    int64          `json:"delay_ms,omitempty" jsonschema:"delay before it starts" min:"0" max:"2592000000"`
+	StartAt    string         `json:"start_at,omitempty" jsonschema:"or the time at which it starts, such as 2026-12-24T18:00:00Z" max:"64"`
+	Schedule   string         `json:"schedule,omitempty" jsonschema:"cron expression to start it repeatedly: 0 7 * * 1-5, @daily, @every 10m" max:"256"`
+	Timezone   string         `json:"timezone,omitempty" jsonschema:"of the schedule, such as Europe/Berlin; default: the server's own" max:"64"`
 }
 
 // Execution is the result of lua_execute: a job, or a schedule of jobs. Clients that support
 // tasks get the job as a task, and this with status and result when it has ended.
 type Execution struct {
-	JobID      string  `json:"job_id,omitempty" jsonschema:"for job_poll and job_status"`
-	ScheduleID string  `json:"schedule_id,omitempty" jsonschema:"instead of job_id if there is a schedule"`
-	NextRun    float64 `json:"next_run,omitempty" jsonschema:"next start of the schedule or delayed job; seconds since 1970"`
-	Status     string  `json:"status,omitempty" jsonschema:"only as the result of a task, with result: how the job ended"`
-	Result     JSON    `json:"result,omitempty" schema:"-"`
+	JobID      string       `json:"job_id,omitempty" jsonschema:"for job_poll and job_status"`
+	ScheduleID string       `json:"schedule_id,omitempty" jsonschema:"instead of job_id if there is a schedule"`
+	NextRun    float64      `json:"next_run,omitempty" jsonschema:"next start of the schedule or delayed job; seconds since 1970"`
+	Status     string       `json:"status,omitempty" jsonschema:"only as the result of a task, with result: how the job ended"`
+	Result     toolset.JSON `json:"result,omitempty" schema:"-"`
 }
 
 // Text returns the id.
@@ -171,7 +153,7 @@ func (e Execution) Text() string {
 		text = "Script execution scheduled. Schedule ID: " + e.ScheduleID
 	}
 	if e.NextRun > 0 {
-		text += ". Next run: " + timeText(e.NextRun)
+		text += ". Next run: " + builtin.TimeText(e.NextRun)
 	}
 	return text
 }
@@ -186,7 +168,7 @@ func (t jobTools) execute(ctx context.Context, call tool.Call, in executeIn) (to
 		if err != nil {
 			return tool.Result{}, err
 		}
-		e := Execution{ScheduleID: s.ID, NextRun: seconds(s.Next)}
+		e := Execution{ScheduleID: s.ID, NextRun: builtin.Seconds(s.Next)}
 		return tool.Output(e.Text(), e)
 	}
 	j, err := t.queue.Submit(ctx, spec)
@@ -195,7 +177,7 @@ func (t jobTools) execute(ctx context.Context, call tool.Call, in executeIn) (to
 	}
 	e := Execution{JobID: j.ID}
 	if j.Due.After(j.Created) {
-		e.NextRun = seconds(j.Due)
+		e.NextRun = builtin.Seconds(j.Due)
 	}
 	result, err := tool.Output(e.Text(), e)
 	result.Task = j.ID
@@ -204,7 +186,7 @@ func (t jobTools) execute(ctx context.Context, call tool.Call, in executeIn) (to
 
 // spec returns the job that the arguments ask for.
 func (t jobTools) spec(ctx context.Context, call tool.Call, in executeIn) (job.Spec, error) {
-	name, err := named("lua_execute", in.ScriptHash, in.Script)
+	name, err := scripttools.Named("lua_execute", in.ScriptHash, in.Script)
 	if err != nil {
 		return job.Spec{}, err
 	}
@@ -212,13 +194,13 @@ func (t jobTools) spec(ctx context.Context, call tool.Call, in executeIn) (job.S
 	if err != nil {
 		return job.Spec{}, err
 	}
-	ref, source, err := loadScript(ctx, t.scripts, name)
+	ref, source, err := scripttools.Load(ctx, t.scripts, name)
 	if err != nil {
 		return job.Spec{}, err
 	}
-	ready, err := t.runner.Prepare(ctx, attributed(call, script.Request{Source: source, Hash: ref, Params: orEmpty(in.Params), Main: true}))
+	ready, err := t.runner.Prepare(ctx, scripttools.Attributed(call, script.Request{Source: source, Hash: ref, Params: scripttools.OrEmpty(in.Params), Main: true}))
 	if err != nil {
-		return job.Spec{}, scriptFault(err)
+		return job.Spec{}, scripttools.Fault(err)
 	}
 	if in.Creator == "" && call.Caller != nil {
 		in.Creator = call.Caller.ID
@@ -306,7 +288,7 @@ func (r *pollReport) waiting(done []job.Job, pending []string) {
 	for i := range done {
 		r.fractions[done[i].ID] = 1
 	}
-	r.send(count(len(pending), "job") + " not finished")
+	r.send(builtin.Count(len(pending), "job") + " not finished")
 }
 
 // send sends the sum of all jobs; mu is held.
@@ -324,12 +306,12 @@ func (r *pollReport) send(message string) {
 
 // Undone is the result of job_undo.
 type Undone struct {
-	JobID      string     `json:"job_id" jsonschema:"the job that is undone"`
-	Status     string     `json:"status" jsonschema:"nothing: no change can be undone; denied: the person refused; otherwise the status of the job that undoes it" enum:"nothing,denied,pending,running,waiting,complete,failed,cancelled"`
-	UndoJobID  string     `json:"undo_job_id,omitempty" jsonschema:"the job that makes the calls"`
-	ApprovalID string     `json:"approval_id,omitempty" jsonschema:"of the approval that it waits for"`
-	Steps      []UndoStep `json:"steps" jsonschema:"the changes, in the order in which they are undone"`
-	Error      *JobError  `json:"error,omitempty" jsonschema:"why the job that undoes it failed"`
+	JobID      string               `json:"job_id" jsonschema:"the job that is undone"`
+	Status     string               `json:"status" jsonschema:"nothing: no change can be undone; denied: the person refused; otherwise the status of the job that undoes it" enum:"nothing,denied,pending,running,waiting,complete,failed,cancelled"`
+	UndoJobID  string               `json:"undo_job_id,omitempty" jsonschema:"the job that makes the calls"`
+	ApprovalID string               `json:"approval_id,omitempty" jsonschema:"of the approval that it waits for"`
+	Steps      []UndoStep           `json:"steps" jsonschema:"the changes, in the order in which they are undone"`
+	Error      *builtin.ScriptError `json:"error,omitempty" jsonschema:"why the job that undoes it failed"`
 }
 
 // UndoStep is one change of a job and the call that undoes it.
@@ -339,7 +321,7 @@ type UndoStep struct {
 	Tool    string `json:"tool,omitempty" jsonschema:"what undoes it"`
 	Problem string `json:"problem,omitempty" jsonschema:"why it cannot be undone"`
 
-	Arguments Object `json:"arguments,omitempty" jsonschema:"of that call"`
+	Arguments toolset.Object `json:"arguments,omitempty" jsonschema:"of that call"`
 }
 
 // Text returns the plan and what became of it.
@@ -361,7 +343,7 @@ func (u Undone) Text() string {
 		}
 	}
 	if u.Error != nil {
-		lines = append(lines, u.Error.text())
+		lines = append(lines, u.Error.Text())
 	}
 	return strings.Join(lines, "\n")
 }
@@ -418,7 +400,7 @@ func undoSteps(steps []job.UndoStep) []UndoStep {
 	for i, s := range steps {
 		views[i] = UndoStep{Step: s.Step, Change: s.Call, Problem: s.Problem}
 		if s.Problem == "" {
-			views[i].Tool, views[i].Arguments = s.Tool.String(), Object(s.Arguments)
+			views[i].Tool, views[i].Arguments = s.Tool.String(), toolset.Object(s.Arguments)
 		}
 	}
 	return views

@@ -1,4 +1,4 @@
-package builtin
+package scripttools
 
 import (
 	"context"
@@ -6,33 +6,27 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // Sessions makes the tools that manage sessions. lua_eval, one of Scripts, runs code
 // in them.
-func Sessions(s *script.Sessions) []Tool {
+func Sessions(s *script.Sessions) []toolset.Tool {
 	t := sessionTools{s}
-	return []Tool{
-		Define("session_create", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.create),
-		Define("session_list", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.list),
-		Define("session_reset", tool.Hints{Idempotent: true, ClosedWorld: true}, t.reset),
-		Define("session_fork", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.fork),
-		Define("session_script", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.script),
-		Define("session_close", tool.Hints{ClosedWorld: true}, t.close),
+	return []toolset.Tool{
+		toolset.Define(texts, "session_create", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.create),
+		toolset.Define(texts, "session_list", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.list),
+		toolset.Define(texts, "session_reset", tool.Hints{Idempotent: true, ClosedWorld: true}, t.reset),
+		toolset.Define(texts, "session_fork", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.fork),
+		toolset.Define(texts, "session_script", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.script),
+		toolset.Define(texts, "session_close", tool.Hints{ClosedWorld: true}, t.close),
 	}
 }
 
 type sessionTools struct{ sessions *script.Sessions }
-
-// ownerOf returns the user that a call's sessions belong to.
-func ownerOf(call tool.Call) string {
-	if call.Caller == nil {
-		return ""
-	}
-	return call.Caller.User
-}
 
 // SessionView is a session as these tools show it.
 type SessionView struct {
@@ -44,11 +38,11 @@ type SessionView struct {
 	CreatedAt time.Time `json:"created_at"`
 	UsedAt    time.Time `json:"used_at"`
 	ExpiresAt time.Time `json:"expires_at" jsonschema:"unless it is used before"`
-	Shared
+	builtin.Shared
 }
 
 func sessionView(s *script.Session) SessionView {
-	return SessionView{s.ID, s.Name, s.Language, s.Runs, s.Size, s.Created, s.Used, s.Expires, Shared{s.Sharer, s.Shared}}
+	return SessionView{s.ID, s.Name, s.Language, s.Runs, s.Size, s.Created, s.Used, s.Expires, builtin.Shared{Owner: s.Sharer, Level: s.Shared}}
 }
 
 // Text returns one line.
@@ -73,7 +67,7 @@ type sessionCreateIn struct {
 
 func (t sessionTools) create(ctx context.Context, call tool.Call, in sessionCreateIn) (SessionView, error) {
 	s, err := t.sessions.Create(ctx, script.SessionSpec{
-		Owner: ownerOf(call), Name: in.Name, Language: in.Language,
+		Owner: call.Owner(), Name: in.Name, Language: in.Language,
 		Limits: script.Limits{Time: time.Duration(in.TimeoutMS) * time.Millisecond, Memory: in.MemoryMB << 20},
 	})
 	return sessionView(&s), err
@@ -97,7 +91,7 @@ func (l SessionList) Text() string {
 }
 
 func (t sessionTools) list(ctx context.Context, call tool.Call, _ struct{}) (SessionList, error) {
-	all, err := t.sessions.List(ctx, ownerOf(call))
+	all, err := t.sessions.List(ctx, call.Owner())
 	list := SessionList{Sessions: []SessionView{}}
 	for i := range all {
 		list.Sessions = append(list.Sessions, sessionView(&all[i]))
@@ -110,7 +104,7 @@ type sessionIn struct {
 }
 
 func (t sessionTools) reset(ctx context.Context, call tool.Call, in sessionIn) (SessionView, error) {
-	s, err := t.sessions.Reset(ctx, ownerOf(call), in.SessionID)
+	s, err := t.sessions.Reset(ctx, call.Owner(), in.SessionID)
 	return sessionView(&s), err
 }
 
@@ -120,7 +114,7 @@ type sessionForkIn struct {
 }
 
 func (t sessionTools) fork(ctx context.Context, call tool.Call, in sessionForkIn) (SessionView, error) {
-	s, err := t.sessions.Fork(ctx, ownerOf(call), in.SessionID, in.Name)
+	s, err := t.sessions.Fork(ctx, call.Owner(), in.SessionID, in.Name)
 	return sessionView(&s), err
 }
 
@@ -134,7 +128,7 @@ type SessionClosed struct {
 func (c SessionClosed) Text() string { return "Session " + c.SessionID + " closed" }
 
 func (t sessionTools) close(ctx context.Context, call tool.Call, in sessionIn) (SessionClosed, error) {
-	err := t.sessions.Close(ctx, ownerOf(call), in.SessionID)
+	err := t.sessions.Close(ctx, call.Owner(), in.SessionID)
 	return SessionClosed{in.SessionID, err == nil}, err
 }
 
@@ -159,9 +153,9 @@ func (s SessionScript) Text() string {
 }
 
 func (t sessionTools) script(ctx context.Context, call tool.Call, in sessionScriptIn) (SessionScript, error) {
-	w, err := t.sessions.Script(ctx, ownerOf(call), in.SessionID, in.Name)
+	w, err := t.sessions.Script(ctx, call.Owner(), in.SessionID, in.Name)
 	if err != nil {
-		return SessionScript{}, scriptFault(err)
+		return SessionScript{}, Fault(err)
 	}
 	return SessionScript{w.Source, w.Warnings}, nil
 }

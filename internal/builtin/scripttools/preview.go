@@ -1,4 +1,4 @@
-package builtin
+package scripttools
 
 import (
 	"context"
@@ -8,17 +8,19 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // Preview makes the tool that shows what a script would do. tools has the output
 // schemas for mocked answers.
-func Preview(r *script.Runner, s *script.Sessions, scripts *artifact.Store, tools tool.Source) []Tool {
+func Preview(r *script.Runner, s *script.Sessions, scripts *artifact.Store, tools tool.Source) []toolset.Tool {
 	t := previewTools{r, s, scripts, tools}
-	return []Tool{runs[previewIn, Previewed]("lua_preview", tool.Hints{ReadOnly: true}, t.preview)}
+	return []toolset.Tool{toolset.DefineResult[previewIn, Previewed](texts, "lua_preview", tool.Hints{ReadOnly: true}, t.preview)}
 }
 
 type previewTools struct {
@@ -29,24 +31,24 @@ type previewTools struct {
 }
 
 type previewIn struct {
-	Code       string `json:"code,omitempty" jsonschema:"the script; give this or script_hash" max:"1048576"`
-	Language   string `json:"language,omitempty" jsonschema:"of code; default: the session's, otherwise lua" enum:"lua,javascript"`
-	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of a stored script"`
-	Params     Object `json:"params,omitempty" jsonschema:"the argument of main; without it code runs as in lua_eval"`
-	SessionID  string `json:"session_id,omitempty" jsonschema:"the session to copy; default: a fresh environment" max:"64"`
-	Mocks      Object `json:"mocks,omitempty" jsonschema:"mocked answers by tool or function: {\"github.create_issue\": {\"number\": 7}}"`
+	Code       string         `json:"code,omitempty" jsonschema:"the script; give this or script_hash" max:"1048576"`
+	Language   string         `json:"language,omitempty" jsonschema:"of code; default: the session's, otherwise lua" enum:"lua,javascript"`
+	ScriptHash string         `json:"script_hash,omitempty" jsonschema:"hash of a stored script"`
+	Params     toolset.Object `json:"params,omitempty" jsonschema:"the argument of main; without it code runs as in lua_eval"`
+	SessionID  string         `json:"session_id,omitempty" jsonschema:"the session to copy; default: a fresh environment" max:"64"`
+	Mocks      toolset.Object `json:"mocks,omitempty" jsonschema:"mocked answers by tool or function: {\"github.create_issue\": {\"number\": 7}}"`
 }
 
 // Previewed is the result of lua_preview.
 type Previewed struct {
-	Plan     []host.Planned `json:"plan" jsonschema:"what it would do, in order"`
-	Reads    []host.Planned `json:"reads" jsonschema:"the reads that were made"`
-	Complete bool           `json:"complete" jsonschema:"true when the script ran to its end"`
-	Certain  bool           `json:"certain" jsonschema:"true when the script had looked into no made-up answer before any entry of the plan"`
-	Mocked   bool           `json:"mocked" jsonschema:"true when the script looked into a made-up answer, so that output and result may differ in a real run"`
-	Error    *JobError      `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
-	Output   []JobLogLine   `json:"output" jsonschema:"what it printed and logged"`
-	Result   JSON           `json:"result,omitempty" schema:"-"`
+	Plan     []host.Planned       `json:"plan" jsonschema:"what it would do, in order"`
+	Reads    []host.Planned       `json:"reads" jsonschema:"the reads that were made"`
+	Complete bool                 `json:"complete" jsonschema:"true when the script ran to its end"`
+	Certain  bool                 `json:"certain" jsonschema:"true when the script had looked into no made-up answer before any entry of the plan"`
+	Mocked   bool                 `json:"mocked" jsonschema:"true when the script looked into a made-up answer, so that output and result may differ in a real run"`
+	Error    *builtin.ScriptError `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
+	Output   []builtin.LogLine    `json:"output" jsonschema:"what it printed and logged"`
+	Result   toolset.JSON         `json:"result,omitempty" schema:"-"`
 }
 
 func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn) (tool.Result, error) {
@@ -55,7 +57,7 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 		return tool.Result{}, err
 	}
 	if in.SessionID == "" {
-		q = attributed(call, q)
+		q = Attributed(call, q)
 	}
 	if q.Main && in.SessionID == "" {
 		if q, err = t.runner.Prepare(ctx, q); err != nil {
@@ -71,11 +73,11 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 	}
 	data := Previewed{
 		Plan: rehearsal.Plan(), Reads: rehearsal.Reads(), Complete: err == nil, Certain: rehearsal.Certain(), Mocked: rehearsal.Mocked(),
-		Output: append([]JobLogLine{}, logLines(outcome.Output)...), Result: outcome.Result,
+		Output: append([]builtin.LogLine{}, builtin.LogLines(outcome.Output)...), Result: outcome.Result,
 	}
 	if failed != nil {
 		f := failed.Fault()
-		data.Error = scriptError(f.Code, f.Error(), fault.HintOf(f), JSON(f.Details))
+		data.Error = builtin.NewScriptError(f.Code, f.Error(), fault.HintOf(f), toolset.JSON(f.Details))
 	}
 	return tool.Output(data.Text(), data)
 }
@@ -84,23 +86,23 @@ func (t previewTools) run(ctx context.Context, call tool.Call, session string, q
 	if session == "" {
 		return t.runner.Run(ctx, q)
 	}
-	return t.sessions.Preview(ctx, ownerOf(call), session, q)
+	return t.sessions.Preview(ctx, call.Owner(), session, q)
 }
 
 // request returns the run of a preview.
-func (t previewTools) request(ctx context.Context, in previewIn) (script.Request, map[string]JSON, error) {
-	q := script.Request{Source: in.Code, Language: in.Language, Params: JSON(in.Params), Main: len(in.Params) > 0}
+func (t previewTools) request(ctx context.Context, in previewIn) (script.Request, map[string]toolset.JSON, error) {
+	q := script.Request{Source: in.Code, Language: in.Language, Params: toolset.JSON(in.Params), Main: len(in.Params) > 0}
 	switch {
 	case (in.Code == "") == (in.ScriptHash == ""):
 		return q, nil, fault.New(fault.InvalidParams, "lua_preview needs either code or script_hash")
 	case in.ScriptHash != "":
-		ref, source, err := loadScript(ctx, t.scripts, in.ScriptHash)
+		ref, source, err := Load(ctx, t.scripts, in.ScriptHash)
 		if err != nil {
 			return q, nil, err
 		}
-		q.Source, q.Hash, q.Main, q.Params = source, ref, true, orEmpty(in.Params)
+		q.Source, q.Hash, q.Main, q.Params = source, ref, true, OrEmpty(in.Params)
 	}
-	var mocks map[string]JSON
+	var mocks map[string]toolset.JSON
 	if len(in.Mocks) > 0 {
 		if err := json.Unmarshal(in.Mocks, &mocks); err != nil {
 			return q, nil, fault.Wrap(fault.InvalidParams, err, "read mocks")

@@ -1,4 +1,4 @@
-package builtin
+package scripttools
 
 import (
 	"context"
@@ -14,18 +14,19 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/module/help"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 type evalIn struct {
-	Code      string `json:"code" jsonschema:"an expression, statements with a return, or with params a script that defines main(params)" min:"1" max:"1048576"`
-	Language  string `json:"language,omitempty" jsonschema:"of the code; default: the session's, otherwise lua" enum:"lua,javascript"`
-	Params    Object `json:"params,omitempty" jsonschema:"if given, main(params) is called with it"`
-	SessionID string `json:"session_id,omitempty" jsonschema:"the session to run in, whose globals persist: its id, or a name of your choice, which creates it on first use; default: a fresh environment" max:"64"`
+	Code      string         `json:"code" jsonschema:"an expression, statements with a return, or with params a script that defines main(params)" min:"1" max:"1048576"`
+	Language  string         `json:"language,omitempty" jsonschema:"of the code; default: the session's, otherwise lua" enum:"lua,javascript"`
+	Params    toolset.Object `json:"params,omitempty" jsonschema:"if given, main(params) is called with it"`
+	SessionID string         `json:"session_id,omitempty" jsonschema:"the session to run in, whose globals persist: its id, or a name of your choice, which creates it on first use; default: a fresh environment" max:"64"`
 }
 
 // Evaluated is the result of lua_eval.
 type Evaluated struct {
-	Result     JSON         `json:"result" schema:"-"` // can be anything
+	Result     toolset.JSON `json:"result" schema:"-"` // can be anything
 	DurationMS int64        `json:"duration_ms"`
 	Output     []OutputLine `json:"output" jsonschema:"what it printed and logged"`
 	Warnings   []string     `json:"warnings,omitempty" jsonschema:"values that could not be saved"`
@@ -50,10 +51,10 @@ func outputLines(lines []host.OutputLine) []OutputLine {
 }
 
 func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.Result, error) {
-	reportProgress(call.Caller, 0, "Running script")
+	call.Caller.Report(0, "Running script")
 	q := script.Request{Source: in.Code, Language: in.Language, Params: []byte(in.Params), Main: in.Params != nil, Caller: call.Caller}
 	if in.SessionID == "" { // turns of a session have their own names
-		q = attributed(call, q)
+		q = Attributed(call, q)
 	}
 	if q.Main && in.SessionID == "" { // sessions check params themselves, because describe() may need their globals
 		prepared, err := t.runner.Prepare(ctx, q)
@@ -68,10 +69,10 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 		return waiting(pending, done.Outcome)
 	}
 	if err != nil {
-		reportProgress(call.Caller, 1, "Failed")
+		call.Caller.Report(1, "Failed")
 		return script.ToolFailure(done.Outcome, err), nil
 	}
-	reportProgress(call.Caller, 1, "Complete")
+	call.Caller.Report(1, "Complete")
 	return tool.Output(evalText(done), Evaluated{
 		Result: done.Result, DurationMS: done.Duration.Milliseconds(), Output: outputLines(done.Output), Warnings: done.Warnings,
 	})
@@ -92,7 +93,7 @@ func (t scriptTools) runRequest(ctx context.Context, call tool.Call, id string, 
 		outcome, err := t.runner.Run(ctx, q)
 		return script.Turn{Outcome: outcome}, err
 	}
-	done, err := t.sessions.Eval(ctx, ownerOf(call), id, q)
+	done, err := t.sessions.Eval(ctx, call.Owner(), id, q)
 	var failed *script.Error
 	if errors.As(err, &failed) {
 		failed.Troubleshooting = append(failed.Troubleshooting, done.Warnings...)
@@ -116,13 +117,6 @@ func evalText(o script.Turn) string {
 	return out.String()
 }
 
-// reportProgress sends progress to the caller.
-func reportProgress(caller *tool.Caller, progress float64, message string) {
-	if caller != nil && caller.Progress != nil {
-		caller.Progress(tool.Progress{Progress: progress, Total: 1, Message: message})
-	}
-}
-
 // Keys in a call's _meta with which the command line passes information about a
 // script.
 const (
@@ -130,8 +124,8 @@ const (
 	TypedKey = "luanette/typed" // its params as typed, by name
 )
 
-// attributed adds the script's file and the typed params to a request.
-func attributed(call tool.Call, q script.Request) script.Request {
+// Attributed adds the script's file and the typed params to a request.
+func Attributed(call tool.Call, q script.Request) script.Request {
 	if file, ok := rawjson.GetText(call.Meta, FileKey); ok && q.Hash.IsZero() {
 		q.Name = fileLabel(file)
 	}
@@ -183,9 +177,9 @@ func (o CodeOptions) orDefault() CodeOptions {
 }
 
 // Code makes the tool that runs code with access to all tools.
-func Code(r *script.Runner, sessions *script.Sessions, o CodeOptions) []Tool {
+func Code(r *script.Runner, sessions *script.Sessions, o CodeOptions) []toolset.Tool {
 	t := codeTools{scriptTools{runner: r, sessions: sessions}, o.orDefault()}
-	return []Tool{runs[codeIn, Executed]("execute_code", tool.Hints{}, t.execute)}
+	return []toolset.Tool{toolset.DefineResult[codeIn, Executed](texts, "execute_code", tool.Hints{}, t.execute)}
 }
 
 type codeTools struct {
@@ -202,13 +196,13 @@ type codeIn struct {
 
 // Executed is the result of execute_code.
 type Executed struct {
-	Result     JSON      `json:"result,omitempty" schema:"-"` // can be anything; missing if it failed
-	Error      JSON      `json:"error,omitempty" schema:"-"`
-	Logs       []CodeLog `json:"logs"`
-	DurationMS int64     `json:"duration_ms"`
-	Calls      int64     `json:"calls" jsonschema:"of tools"`
-	Warnings   []string  `json:"warnings,omitempty"`
-	Status     string    `json:"status,omitempty" jsonschema:"pending_approval if the code waits for approval: then approval has its plan"`
+	Result     toolset.JSON `json:"result,omitempty" schema:"-"` // can be anything; missing if it failed
+	Error      toolset.JSON `json:"error,omitempty" schema:"-"`
+	Logs       []CodeLog    `json:"logs"`
+	DurationMS int64        `json:"duration_ms"`
+	Calls      int64        `json:"calls" jsonschema:"of tools"`
+	Warnings   []string     `json:"warnings,omitempty"`
+	Status     string       `json:"status,omitempty" jsonschema:"pending_approval if the code waits for approval: then approval has its plan"`
 
 	Approval *script.PendingInfo `json:"approval,omitempty" schema:"-"`
 }
@@ -221,13 +215,13 @@ type CodeLog struct {
 }
 
 func (t codeTools) execute(ctx context.Context, call tool.Call, in codeIn) (tool.Result, error) {
-	reportProgress(call.Caller, 0, "Running code")
+	call.Caller.Report(0, "Running code")
 	done, err := t.scripts.runRequest(ctx, call, in.SessionID, t.request(call, in))
 	if err != nil {
-		reportProgress(call.Caller, 1, "Failed")
+		call.Caller.Report(1, "Failed")
 		return failedCode(done, err), nil
 	}
-	reportProgress(call.Caller, 1, "Complete")
+	call.Caller.Report(1, "Complete")
 	return codeResult(done)
 }
 
@@ -252,7 +246,7 @@ func (t codeTools) request(call tool.Call, in codeIn) script.Request {
 func codeResult(done script.Turn) (tool.Result, error) {
 	said := executedOf(done)
 	if said.Result = done.Result; len(said.Result) == 0 {
-		said.Result = JSON("null")
+		said.Result = toolset.JSON("null")
 	}
 	return tool.Output(codeText(done), said)
 }

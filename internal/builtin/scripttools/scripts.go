@@ -1,8 +1,11 @@
-package builtin
+// Package scripttools are the tools that run, store and publish scripts and code, with or
+// without a session, and the prompts and examples about them.
+package scripttools
 
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,6 +14,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -18,6 +22,9 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
+
+//go:embed *.md
+var texts embed.FS
 
 // The artifact types of scripts, by language.
 var scriptMIME = map[string]string{"lua": "text/x-lua", "javascript": "text/javascript", "typescript": "text/typescript"}
@@ -31,19 +38,19 @@ func shownTags(tags []string) []string {
 	return slices.DeleteFunc(append([]string{}, tags...), func(tag string) bool { return tag == scriptTag })
 }
 
-// Scripts makes the tools that run, store and publish scripts.
-func Scripts(r *script.Runner, s *artifact.Store, p *script.Published, sessions *script.Sessions) []Tool {
+// Tools makes the tools that run, store and publish scripts.
+func Tools(r *script.Runner, s *artifact.Store, p *script.Published, sessions *script.Sessions) []toolset.Tool {
 	t := scriptTools{r, s, p, sessions}
-	return []Tool{
-		toolset.AsScriptRunner(runs[evalIn, Evaluated]("lua_eval", tool.Hints{}, t.eval)),
-		runs[describeIn, Described]("lua_describe", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.describe),
-		Define("lua_help", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.help),
-		Define("script_store", tool.Hints{NonDestructive: true, Idempotent: true, ClosedWorld: true}, t.store),
-		Define("script_search", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.search),
-		Define("script_get", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.get),
-		Define("script_publish", tool.Hints{Idempotent: true, ClosedWorld: true}, t.publish),
-		Define("script_unpublish", tool.Hints{Idempotent: true, ClosedWorld: true}, t.unpublish),
-		Define("script_history", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.history),
+	return []toolset.Tool{
+		toolset.AsScriptRunner(toolset.DefineResult[evalIn, Evaluated](texts, "lua_eval", tool.Hints{}, t.eval)),
+		toolset.DefineResult[describeIn, Described](texts, "lua_describe", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.describe),
+		toolset.Define(texts, "lua_help", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.help),
+		toolset.Define(texts, "script_store", tool.Hints{NonDestructive: true, Idempotent: true, ClosedWorld: true}, t.store),
+		toolset.Define(texts, "script_search", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.search),
+		toolset.Define(texts, "script_get", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.get),
+		toolset.Define(texts, "script_publish", tool.Hints{Idempotent: true, ClosedWorld: true}, t.publish),
+		toolset.Define(texts, "script_unpublish", tool.Hints{Idempotent: true, ClosedWorld: true}, t.unpublish),
+		toolset.Define(texts, "script_history", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.history),
 	}
 }
 
@@ -54,10 +61,30 @@ type scriptTools struct {
 	sessions  *script.Sessions
 }
 
-// runs makes a tool that runs a script. Out describes the part of the structured
-// result that is the same for every script.
-func runs[In, Out any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
-	return toolset.DefineResult[In, Out](texts, name, hints, do)
+// Load finds a stored script and its source.
+func Load(ctx context.Context, scripts *artifact.Store, hash string) (cas.Ref, string, error) {
+	ref, err := scripts.Resolve(ctx, strings.TrimSpace(hash))
+	if err != nil {
+		return cas.Ref{}, "", err
+	}
+	source, err := scripts.Read(ctx, ref, script.MaxSource)
+	return ref, string(source), err
+}
+
+// OrEmpty returns arguments as JSON.
+func OrEmpty(o toolset.Object) toolset.JSON {
+	if len(o) == 0 {
+		return toolset.JSON("{}")
+	}
+	return toolset.JSON(o)
+}
+
+// Fault converts a script's failure to a fault.
+func Fault(err error) error {
+	if failed, ok := err.(*script.Error); ok { //nolint:errorlint // what the runner returns is it, not around it
+		return failed.Fault()
+	}
+	return err
 }
 
 type hashIn struct {
@@ -69,8 +96,8 @@ type describeIn struct {
 	Script     string `json:"script,omitempty" jsonschema:"alternative: cas:HASH" max:"70"`
 }
 
-// named returns the hash of a script given as script_hash or script.
-func named(tool, hash, script string) (string, error) {
+// Named returns the hash of a script given as script_hash or script.
+func Named(tool, hash, script string) (string, error) {
 	if (hash == "") == (script == "") {
 		return "", fault.New(fault.InvalidParams, "%s needs either script_hash or script", tool).
 			WithHint(`store the script with script_store, then give its hash: {"script_hash": "…"}`)
@@ -85,14 +112,14 @@ func named(tool, hash, script string) (string, error) {
 
 // Described is the result of lua_describe.
 type Described struct {
-	Hash        string   `json:"hash"`
-	Name        string   `json:"name,omitempty"`
-	Description string   `json:"description"`
-	Params      Object   `json:"params,omitempty" jsonschema:"by name: type, required, default, description, enum"`
-	InputSchema Object   `json:"input_schema,omitempty" jsonschema:"the params as JSON Schema"`
-	Returns     string   `json:"returns,omitempty"`
-	Tags        []string `json:"tags,omitempty"`
-	Warnings    []string `json:"warnings,omitempty" jsonschema:"fields of describe() that were ignored"`
+	Hash        string         `json:"hash"`
+	Name        string         `json:"name,omitempty"`
+	Description string         `json:"description"`
+	Params      toolset.Object `json:"params,omitempty" jsonschema:"by name: type, required, default, description, enum"`
+	InputSchema toolset.Object `json:"input_schema,omitempty" jsonschema:"the params as JSON Schema"`
+	Returns     string         `json:"returns,omitempty"`
+	Tags        []string       `json:"tags,omitempty"`
+	Warnings    []string       `json:"warnings,omitempty" jsonschema:"fields of describe() that were ignored"`
 }
 
 // Text returns a few lines.
@@ -111,11 +138,11 @@ func (d Described) Text() string {
 }
 
 func (t scriptTools) describe(ctx context.Context, _ tool.Call, in describeIn) (tool.Result, error) {
-	name, err := named("lua_describe", in.ScriptHash, in.Script)
+	name, err := Named("lua_describe", in.ScriptHash, in.Script)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	ref, source, err := loadScript(ctx, t.scripts, name)
+	ref, source, err := Load(ctx, t.scripts, name)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -126,7 +153,7 @@ func (t scriptTools) describe(ctx context.Context, _ tool.Call, in describeIn) (
 	out := Described{Hash: ref.String(), Description: script.NoDescription}
 	if d.Defined {
 		out = Described{
-			Hash: ref.String(), Name: d.Name, Description: d.Description, Params: Object(d.Table()), InputSchema: Object(d.Schema()),
+			Hash: ref.String(), Name: d.Name, Description: d.Description, Params: toolset.Object(d.Table()), InputSchema: toolset.Object(d.Schema()),
 			Returns: d.Returns, Tags: d.Tags, Warnings: d.Warnings,
 		}
 	}
@@ -263,7 +290,7 @@ func (f FoundScripts) Text() string {
 		return "No script matches."
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "Found %s (showing %d):", count(f.Total, "script"), len(f.Scripts))
+	fmt.Fprintf(&out, "Found %s (showing %d):", builtin.Count(f.Total, "script"), len(f.Scripts))
 	for _, s := range f.Scripts {
 		name := s.Name
 		if name == "" {
@@ -271,7 +298,7 @@ func (f FoundScripts) Text() string {
 		}
 		fmt.Fprintf(&out, "\n%s %s [%s]", s.Hash[:cas.MinPrefix], name, strings.Join(s.Tags, ", "))
 		if s.Description != "" {
-			fmt.Fprintf(&out, "\n  %s", brief(s.Description))
+			fmt.Fprintf(&out, "\n  %s", builtin.Brief(s.Description, builtin.BriefLength))
 		}
 	}
 	if f.NextCursor != "" {
@@ -319,7 +346,7 @@ func (g GotScript) Text() string { return g.Content }
 
 func (t scriptTools) get(ctx context.Context, _ tool.Call, in hashIn) (GotScript, error) {
 	const family = 20
-	ref, source, err := loadScript(ctx, t.scripts, in.ScriptHash)
+	ref, source, err := Load(ctx, t.scripts, in.ScriptHash)
 	if err != nil {
 		return GotScript{}, err
 	}

@@ -1,7 +1,9 @@
-package builtin
+// Package approvaltools are the tools with which people approve what scripts do.
+package approvaltools
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,23 +11,28 @@ import (
 
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/approval"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// Approvals makes the tools with which people approve what scripts do.
-func Approvals(o *approval.Store, r *script.Sessions) []Tool {
+//go:embed *.md
+var texts embed.FS
+
+// Tools makes the tools with which people approve what scripts do.
+func Tools(o *approval.Store, r *script.Sessions) []toolset.Tool {
 	t := approvalTools{o, r}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
-	return []Tool{
-		Define("approval_list", look, t.list),
-		Define("approval_status", look, t.status),
-		Define("approval_decide", tool.Hints{}, t.decide),
-		Define("approval_forget", tool.Hints{Idempotent: true, ClosedWorld: true}, t.forget),
-		Define("approval_delegate", tool.Hints{Idempotent: true, ClosedWorld: true}, t.delegate),
+	return []toolset.Tool{
+		toolset.Define(texts, "approval_list", look, t.list),
+		toolset.Define(texts, "approval_status", look, t.status),
+		toolset.Define(texts, "approval_decide", tool.Hints{}, t.decide),
+		toolset.Define(texts, "approval_forget", tool.Hints{Idempotent: true, ClosedWorld: true}, t.forget),
+		toolset.Define(texts, "approval_delegate", tool.Hints{Idempotent: true, ClosedWorld: true}, t.delegate),
 	}
 }
 
@@ -60,9 +67,9 @@ type ApprovalView struct {
 
 	Decisions []DecisionView `json:"decisions" jsonschema:"what each person said, in order"`
 
-	Plan    []host.Planned `json:"plan" schema:"-"`
-	Output  []JobLogLine   `json:"output" schema:"-"`
-	Outcome JSON           `json:"outcome,omitempty" schema:"-"` // of a run that is not a job
+	Plan    []host.Planned    `json:"plan" schema:"-"`
+	Output  []builtin.LogLine `json:"output" schema:"-"`
+	Outcome toolset.JSON      `json:"outcome,omitempty" schema:"-"` // of a run that is not a job
 }
 
 // DecisionView is what one person said.
@@ -78,7 +85,7 @@ func (t approvalTools) view(ctx context.Context, a *approval.Approval) ApprovalV
 		ID: a.ID, Status: string(a.State), Subject: a.Subject, Script: a.Name, ScriptHash: a.Hash, JobID: a.Job(),
 		Certain: a.Certain, Complete: a.Complete, Incomplete: a.Incomplete, PlanDigest: a.PlanDigest(), Undoes: a.Undoes, CreatedAt: a.Created, ExpiresAt: a.Expires, DecidedBy: a.By,
 		AskedBy: a.Asker.Title(), Role: a.Role, Needed: a.Needed, Agreed: a.Agreed(), Decisions: []DecisionView{},
-		Plan: append([]host.Planned{}, a.Plan...), Output: append([]JobLogLine{}, logLines(a.Output)...), Outcome: a.Outcome,
+		Plan: append([]host.Planned{}, a.Plan...), Output: append([]builtin.LogLine{}, builtin.LogLines(a.Output)...), Outcome: a.Outcome,
 	}
 	for _, d := range a.Decisions {
 		said := DecisionView{By: d.By.Title(), Decision: decisionOf(d.Allow), At: d.At}
@@ -210,7 +217,7 @@ func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalList
 	case "any":
 		state = ""
 	}
-	found, err := t.store.List(ctx, ownerOf(call), state, in.Limit)
+	found, err := t.store.List(ctx, call.Owner(), state, in.Limit)
 	if err != nil {
 		return ApprovalList{}, err
 	}
@@ -242,7 +249,7 @@ type approvalStatusIn struct {
 }
 
 func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalStatusIn) (ApprovalView, error) {
-	a, err := t.store.Open(ctx, ownerOf(call), in.ID)
+	a, err := t.store.Open(ctx, call.Owner(), in.ID)
 	if err != nil {
 		return ApprovalView{}, err
 	}
@@ -250,7 +257,7 @@ func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalSt
 		within, cancel := context.WithTimeout(ctx, time.Duration(in.TimeoutMS)*time.Millisecond)
 		_ = t.store.Await(within, in.ID) // the current state is shown
 		cancel()
-		if a, err = t.store.Open(ctx, ownerOf(call), in.ID); err != nil {
+		if a, err = t.store.Open(ctx, call.Owner(), in.ID); err != nil {
 			return ApprovalView{}, err
 		}
 	}
@@ -275,12 +282,12 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	if call.Caller != nil {
 		answer.By = call.Caller.Agent
 	}
-	a, err := t.store.Decide(ctx, ownerOf(call), in.ID, answer)
+	a, err := t.store.Decide(ctx, call.Owner(), in.ID, answer)
 	if err != nil {
 		return ApprovalView{}, err
 	}
 	if a.Resume != nil && a.State != approval.Pending {
-		reportProgress(call.Caller, 0, "Resuming the script")
+		call.Caller.Report(0, "Resuming the script")
 		// The run continues even if the caller disconnects.
 		a.Outcome, err = t.resumer.Resume(context.WithoutCancel(ctx), a.ID, a.RunInfo, a.Resume, script.Request{Caller: call.Caller})
 		if err != nil {
@@ -290,7 +297,7 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	return t.view(ctx, &a), nil
 }
 
-func outcomeText(raw JSON) string {
+func outcomeText(raw toolset.JSON) string {
 	var o script.ResumeResult
 	if json.Unmarshal(raw, &o) != nil {
 		return string(raw)

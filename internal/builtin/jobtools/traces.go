@@ -1,4 +1,4 @@
-package builtin
+package jobtools
 
 import (
 	"context"
@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // TraceStore has the recent traces as JSON objects.
@@ -17,17 +19,17 @@ type TraceStore interface {
 }
 
 // Traces makes the tool that reads traces.
-func Traces(s TraceStore) []Tool {
-	return []Tool{runs[traceIn, TraceView]("trace_get", tool.Hints{ReadOnly: true, ClosedWorld: true}, traceTools{s}.get)}
+func Traces(s TraceStore) []toolset.Tool {
+	return []toolset.Tool{toolset.DefineResult[traceIn, TraceView](texts, "trace_get", tool.Hints{ReadOnly: true, ClosedWorld: true}, traceTools{s}.get)}
 }
 
 // TraceResources makes the resource that shows a trace.
-func TraceResources(s TraceStore) []Resource {
+func TraceResources(s TraceStore) []builtin.Resource {
 	t := traceTools{s}
-	return []Resource{{URI: "lua://traces/{id}", Name: "trace", Title: "A trace", MIMEType: "application/json",
+	return []builtin.Resource{{URI: "lua://traces/{id}", Name: "trace", Title: "A trace", MIMEType: "application/json",
 		Description: "The spans of a recent request or job",
 		Read: func(ctx context.Context, id string) (string, error) {
-			return asJSON(t.read(ctx, id))
+			return builtin.AsJSON(t.read(ctx, id))
 		}}}
 }
 

@@ -1,4 +1,4 @@
-package builtin
+package searchtools
 
 import (
 	"context"
@@ -8,8 +8,10 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/tools/toolset"
 	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
@@ -27,16 +29,16 @@ type Definitions struct {
 
 // Definition is the complete definition of a tool.
 type Definition struct {
-	Name        string `json:"name"`
-	Title       string `json:"title,omitempty"`
-	Description string `json:"description"`
-	LuaPath     string `json:"lua_path" jsonschema:"the function in Lua scripts"`
-	Input       Object `json:"input_schema"`
-	Output      Object `json:"output_schema,omitempty"`
-	Learned     Object `json:"learned_output_schema,omitempty" jsonschema:"type of its results so far; it has no output schema"`
-	LearnedFrom int    `json:"learned_from,omitempty" jsonschema:"number of those results"`
-	Annotations Object `json:"annotations,omitempty"`
-	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is currently disconnected"`
+	Name        string         `json:"name"`
+	Title       string         `json:"title,omitempty"`
+	Description string         `json:"description"`
+	LuaPath     string         `json:"lua_path" jsonschema:"the function in Lua scripts"`
+	Input       toolset.Object `json:"input_schema"`
+	Output      toolset.Object `json:"output_schema,omitempty"`
+	Learned     toolset.Object `json:"learned_output_schema,omitempty" jsonschema:"type of its results so far; it has no output schema"`
+	LearnedFrom int            `json:"learned_from,omitempty" jsonschema:"number of those results"`
+	Annotations toolset.Object `json:"annotations,omitempty"`
+	Stale       bool           `json:"stale,omitempty" jsonschema:"its server is currently disconnected"`
 }
 
 // Unknown is a name without a tool.
@@ -56,7 +58,7 @@ func (t *Definition) write(b *strings.Builder) {
 		fmt.Fprintf(b, "output: %s\n", t.Output)
 	}
 	if t.LearnedFrom > 0 {
-		fmt.Fprintf(b, "output, learned from %s: %s\n", count(t.LearnedFrom, "result"), t.Learned)
+		fmt.Fprintf(b, "output, learned from %s: %s\n", builtin.Count(t.LearnedFrom, "result"), t.Learned)
 	}
 	if len(t.Annotations) > 0 {
 		fmt.Fprintf(b, "annotations: %s\n", t.Annotations)
@@ -149,16 +151,19 @@ func suggestions(err error) []string {
 	return details.DidYouMean
 }
 
+// DefinitionOf returns the definition of a tool as its server gives it.
+func DefinitionOf(info *tool.Info) Definition { return discovery{}.definitionOf(info) }
+
 func (d discovery) definitionOf(info *tool.Info) Definition {
 	def := Definition{
 		Name: info.Ref.String(), Title: info.Title, Description: info.Description, LuaPath: info.ScriptPath(),
-		Input: Object(info.Input), Output: Object(info.Output), Stale: info.Stale,
+		Input: toolset.Object(info.Input), Output: toolset.Object(info.Output), Stale: info.Stale,
 	}
 	if raw, ok := rawjson.Get(info.Raw, "annotations"); ok && rawjson.IsObject(raw) {
-		def.Annotations = Object(raw)
+		def.Annotations = toolset.Object(raw)
 	}
 	if learned, ok := d.learned(info); ok {
-		def.Learned, def.LearnedFrom = Object(learned.Schema), learned.Results
+		def.Learned, def.LearnedFrom = toolset.Object(learned.Schema), learned.Results
 	}
 	return def
 }

@@ -1,7 +1,9 @@
-package builtin
+// Package servertools are the tools and resources about the connected servers.
+package servertools
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -14,12 +16,17 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
+
+//go:embed *.md
+var texts embed.FS
 
 // Upstreams manages the connected tool servers.
 type Upstreams interface {
@@ -45,20 +52,20 @@ type Counts interface {
 	Stats(ctx context.Context, namespace string) (catalog.Stats, bool)
 }
 
-// MCP makes the tools that manage upstreams. The policy decides which URLs may be
+// Tools makes the tools that manage upstreams. The policy decides which URLs may be
 // connected to; nil allows loopback only. Those who manage an organisation connect and
 // disconnect what orgs allows.
-func MCP(u Upstreams, counts Counts, policy Policy, orgs *upstreamset.Orgs) []Tool {
+func Tools(u Upstreams, counts Counts, policy Policy, orgs *upstreamset.Orgs) []toolset.Tool {
 	if policy == nil {
 		policy = AllowHosts(nil)
 	}
 	m := mcpTools{u, counts, policy, orgs}
-	return []Tool{
-		Define("mcp_connect", tool.Hints{NonDestructive: true, Idempotent: true}, m.connect),
-		Define("mcp_disconnect", tool.Hints{Idempotent: true, ClosedWorld: true}, m.disconnect),
-		Define("mcp_list_upstreams", tool.Hints{ReadOnly: true, ClosedWorld: true}, m.list),
-		Define("mcp_status", tool.Hints{ReadOnly: true, ClosedWorld: true}, m.status),
-		Define("tools_refresh", tool.Hints{NonDestructive: true, Idempotent: true}, m.refresh),
+	return []toolset.Tool{
+		toolset.Define(texts, "mcp_connect", tool.Hints{NonDestructive: true, Idempotent: true}, m.connect),
+		toolset.Define(texts, "mcp_disconnect", tool.Hints{Idempotent: true, ClosedWorld: true}, m.disconnect),
+		toolset.Define(texts, "mcp_list_upstreams", tool.Hints{ReadOnly: true, ClosedWorld: true}, m.list),
+		toolset.Define(texts, "mcp_status", tool.Hints{ReadOnly: true, ClosedWorld: true}, m.status),
+		toolset.Define(texts, "tools_refresh", tool.Hints{NonDestructive: true, Idempotent: true}, m.refresh),
 	}
 }
 
@@ -177,8 +184,6 @@ func (m mcpTools) disconnect(ctx context.Context, _ tool.Call, in namespaceIn) (
 	return Disconnected{in.Namespace, removed}, err
 }
 
-type nothing struct{}
-
 // UpstreamList is the result of mcp_list_upstreams.
 type UpstreamList struct {
 	Upstreams []UpstreamView `json:"upstreams"`
@@ -201,7 +206,7 @@ func (l UpstreamList) Text() string {
 	return strings.Join(parts, "\n")
 }
 
-func (m mcpTools) list(ctx context.Context, _ tool.Call, _ nothing) (UpstreamList, error) {
+func (m mcpTools) list(ctx context.Context, _ tool.Call, _ struct{}) (UpstreamList, error) {
 	all := m.seen(ctx)
 	l := UpstreamList{Upstreams: make([]UpstreamView, len(all)), Total: len(all)}
 	for i, s := range all {
@@ -259,7 +264,7 @@ type Refreshed struct {
 
 // Text returns their number and names.
 func (r Refreshed) Text() string {
-	return fmt.Sprintf("%s has %s: %s", r.Namespace, count(r.ToolCount, "tool"), strings.Join(r.Tools, ", "))
+	return fmt.Sprintf("%s has %s: %s", r.Namespace, builtin.Count(r.ToolCount, "tool"), strings.Join(r.Tools, ", "))
 }
 
 func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Refreshed, error) {
@@ -411,14 +416,14 @@ func (v UpstreamView) Text() string {
 	case v.Attempt > 0:
 		fmt.Fprintf(&b, " (attempt %d)", v.Attempt)
 	case v.State == "connected":
-		fmt.Fprintf(&b, " (%s)", count(v.ToolCount, "tool"))
+		fmt.Fprintf(&b, " (%s)", builtin.Count(v.ToolCount, "tool"))
 	}
 	fmt.Fprintf(&b, "\n  %s", v.Endpoint)
 	if v.Stale {
-		fmt.Fprintf(&b, "\n  %s last known", count(v.ToolCount, "tool"))
+		fmt.Fprintf(&b, "\n  %s last known", builtin.Count(v.ToolCount, "tool"))
 	}
 	if v.CallCount > 0 {
-		fmt.Fprintf(&b, "\n  %s, %s, last: %s, p50 %g ms, p99 %g ms", count(v.CallCount, "call"), count(v.ErrorCount, "error"), v.LastTool, v.P50MS, v.P99MS)
+		fmt.Fprintf(&b, "\n  %s, %s, last: %s, p50 %g ms, p99 %g ms", builtin.Count(v.CallCount, "call"), builtin.Count(v.ErrorCount, "error"), v.LastTool, v.P50MS, v.P99MS)
 	}
 	if v.LastLine != "" {
 		fmt.Fprintf(&b, "\n  Last line: %s", v.LastLine)

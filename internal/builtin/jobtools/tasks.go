@@ -1,4 +1,4 @@
-package builtin
+package jobtools
 
 import (
 	"context"
@@ -12,17 +12,18 @@ import (
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// JobTasks presents jobs as MCP tasks. A task has the id of its job. A job that waits for
+// Tasks presents jobs as MCP tasks. A task has the id of its job. A job that waits for
 // an approval is a task that asks for it.
-type JobTasks struct {
+type Tasks struct {
 	Queue     *job.Queue
 	Approvals *approval.Store
 }
 
 // Task returns the current state of a job.
-func (t JobTasks) Task(ctx context.Context, id string) (tool.Task, error) {
+func (t Tasks) Task(ctx context.Context, id string) (tool.Task, error) {
 	j, err := t.Queue.Status(ctx, id)
 	if err != nil {
 		return tool.Task{}, err
@@ -37,7 +38,7 @@ const (
 )
 
 // WaitTask waits until a job has ended or, with orInput, waits for an approval.
-func (t JobTasks) WaitTask(ctx context.Context, id string, orInput bool) (tool.Task, error) {
+func (t Tasks) WaitTask(ctx context.Context, id string, orInput bool) (tool.Task, error) {
 	wait := endWait
 	if orInput {
 		wait = inputWait
@@ -53,7 +54,7 @@ func (t JobTasks) WaitTask(ctx context.Context, id string, orInput bool) (tool.T
 }
 
 // ListTasks lists the jobs, the newest first.
-func (t JobTasks) ListTasks(ctx context.Context, cursor string) ([]tool.Task, string, error) {
+func (t Tasks) ListTasks(ctx context.Context, cursor string) ([]tool.Task, string, error) {
 	page, err := t.Queue.List(ctx, job.Filter{}, 0, cursor)
 	if err != nil {
 		return nil, "", err
@@ -70,14 +71,14 @@ func (t JobTasks) ListTasks(ctx context.Context, cursor string) ([]tool.Task, st
 }
 
 // CancelTask cancels a job.
-func (t JobTasks) CancelTask(ctx context.Context, id string) error {
+func (t Tasks) CancelTask(ctx context.Context, id string) error {
 	_, err := t.Queue.Cancel(ctx, id)
 	return err
 }
 
 // AnswerTask decides the approval that a job waits for. The key of the answer is the
 // approval's id.
-func (t JobTasks) AnswerTask(ctx context.Context, id string, answers map[string]json.RawMessage) error {
+func (t Tasks) AnswerTask(ctx context.Context, id string, answers map[string]json.RawMessage) error {
 	j, err := t.Queue.Status(ctx, id)
 	if err != nil || j.State != job.Waiting {
 		return err
@@ -101,7 +102,7 @@ func jobRun(id string) string { return "job:" + id }
 
 // question is the approval that a job waits for, as a question of its task; nil if it was
 // decided, or somebody else must.
-func (t JobTasks) question(ctx context.Context, j *job.Job) (map[string]json.RawMessage, error) {
+func (t Tasks) question(ctx context.Context, j *job.Job) (map[string]json.RawMessage, error) {
 	a, ok, err := t.Approvals.PendingOf(ctx, jobRun(j.ID))
 	if err != nil || !ok || t.Approvals.Refusal(ctx, &a) != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (t JobTasks) question(ctx context.Context, j *job.Job) (map[string]json.Raw
 	return map[string]json.RawMessage{a.ID: rawjson.Set(rawjson.SetText(nil, "method", tool.MethodElicit), "params", params)}, nil
 }
 
-func (t JobTasks) view(ctx context.Context, j *job.Job) (task tool.Task, err error) {
+func (t Tasks) view(ctx context.Context, j *job.Job) (task tool.Task, err error) {
 	task = tool.Task{ID: j.ID, State: tool.TaskWorking, Message: j.Message, Created: j.Created, Updated: j.Created}
 	for _, later := range []time.Time{j.Started, j.Finished} {
 		if later.After(task.Updated) {
@@ -150,7 +151,7 @@ func (t JobTasks) view(ctx context.Context, j *job.Job) (task tool.Task, err err
 func executed(j *job.Job) (tool.Result, error) {
 	result := j.Result
 	if len(result) == 0 {
-		result = JSON("null")
+		result = toolset.JSON("null")
 	}
 	return tool.Output(string(result), Execution{JobID: j.ID, Status: string(j.State), Result: result})
 }

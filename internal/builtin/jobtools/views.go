@@ -1,4 +1,4 @@
-package builtin
+package jobtools
 
 import (
 	"context"
@@ -8,78 +8,48 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
-	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // JobView is a job as the tools show it. Times are seconds since 1970.
 type JobView struct {
-	JobID       string       `json:"job_id"`
-	Status      string       `json:"status" enum:"pending,running,waiting,complete,failed,cancelled"`
-	Name        string       `json:"name,omitempty"`
-	ScriptHash  string       `json:"script_hash,omitempty"`
-	Creator     string       `json:"creator,omitempty"`
-	By          string       `json:"by,omitempty" jsonschema:"client or key of the owner that started it"`
-	Tags        []string     `json:"tags"`
-	Priority    int          `json:"priority,omitempty"`
-	ScheduleID  string       `json:"schedule_id,omitempty" jsonschema:"of the schedule that started it"`
-	CreatedAt   float64      `json:"created_at" jsonschema:"seconds since 1970"`
-	DueAt       float64      `json:"due_at,omitempty" jsonschema:"earliest start, if delayed"`
-	StartedAt   float64      `json:"started_at,omitempty"`
-	CompletedAt float64      `json:"completed_at,omitempty"`
-	Progress    float64      `json:"progress" jsonschema:"0 to 1"`
-	Message     string       `json:"message,omitempty" jsonschema:"last progress message"`
-	Error       *JobError    `json:"error,omitempty" jsonschema:"why it failed"`
-	TraceID     string       `json:"trace_id,omitempty" jsonschema:"of its latest run; for trace_get"`
-	Output      []JobLogLine `json:"output,omitempty" jsonschema:"what it printed and logged"`
-	Shared
-	Params JSON `json:"params,omitempty" schema:"-"` // the argument of main; not in lists, like the result
-	Result JSON `json:"result,omitempty" schema:"-"`
+	JobID       string               `json:"job_id"`
+	Status      string               `json:"status" enum:"pending,running,waiting,complete,failed,cancelled"`
+	Name        string               `json:"name,omitempty"`
+	ScriptHash  string               `json:"script_hash,omitempty"`
+	Creator     string               `json:"creator,omitempty"`
+	By          string               `json:"by,omitempty" jsonschema:"client or key of the owner that started it"`
+	Tags        []string             `json:"tags"`
+	Priority    int                  `json:"priority,omitempty"`
+	ScheduleID  string               `json:"schedule_id,omitempty" jsonschema:"of the schedule that started it"`
+	CreatedAt   float64              `json:"created_at" jsonschema:"seconds since 1970"`
+	DueAt       float64              `json:"due_at,omitempty" jsonschema:"earliest start, if delayed"`
+	StartedAt   float64              `json:"started_at,omitempty"`
+	CompletedAt float64              `json:"completed_at,omitempty"`
+	Progress    float64              `json:"progress" jsonschema:"0 to 1"`
+	Message     string               `json:"message,omitempty" jsonschema:"last progress message"`
+	Error       *builtin.ScriptError `json:"error,omitempty" jsonschema:"why it failed"`
+	TraceID     string               `json:"trace_id,omitempty" jsonschema:"of its latest run; for trace_get"`
+	Output      []builtin.LogLine    `json:"output,omitempty" jsonschema:"what it printed and logged"`
+	builtin.Shared
+	Params toolset.JSON `json:"params,omitempty" schema:"-"` // the argument of main; not in lists, like the result
+	Result toolset.JSON `json:"result,omitempty" schema:"-"`
 }
 
-// Shared is how a thing of somebody else is seen.
-type Shared struct {
-	Owner string          `json:"owner,omitempty" jsonschema:"name of the owner, if it is somebody else's"`
-	Level principal.Level `json:"shared,omitempty" jsonschema:"what the owner permits: see, use or edit"`
-}
-
-func sharedView(s job.Sharing) Shared { return Shared{s.Owner, s.Level} }
-
-// JobError is why a job failed.
-type JobError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-	Line    int    `json:"line,omitempty" jsonschema:"of the script"`
-	Column  int    `json:"column,omitempty"`
-}
-
-// text returns the message and the hint.
-func (e *JobError) text() string {
-	if e.Hint == "" {
-		return e.Message
-	}
-	return e.Message + "\nHint: " + e.Hint
-}
-
-// JobLogLine is one line of a job's output.
-type JobLogLine struct {
-	Stream string  `json:"stream" jsonschema:"stdout, stderr or log"`
-	Level  string  `json:"level,omitempty"`
-	Text   string  `json:"text"`
-	Time   float64 `json:"time" jsonschema:"seconds since 1970"`
-}
+func sharedView(s job.Sharing) builtin.Shared { return builtin.Shared{Owner: s.Owner, Level: s.Level} }
 
 // fullView adds the argument of main and the result.
 func fullView(j *job.Job) JobView {
 	v := jobView(j)
-	v.Params, v.Result = JSON(j.Params), j.Result
+	v.Params, v.Result = toolset.JSON(j.Params), j.Result
 	return v
 }
 
@@ -87,46 +57,20 @@ func jobView(j *job.Job) JobView {
 	v := JobView{
 		JobID: j.ID, Status: string(j.State), Name: j.Name, ScriptHash: j.Hash, Creator: j.Creator, By: j.By, Tags: append([]string{}, j.Tags...),
 		Priority: j.Priority, ScheduleID: j.Schedule, TraceID: j.TraceID,
-		CreatedAt: seconds(j.Created), StartedAt: seconds(j.Started), CompletedAt: seconds(j.Finished),
-		Progress: j.Progress, Message: j.Message, Error: jobError(j.Error), Output: logLines(j.Output), Shared: sharedView(j.Sharing),
+		CreatedAt: builtin.Seconds(j.Created), StartedAt: builtin.Seconds(j.Started), CompletedAt: builtin.Seconds(j.Finished),
+		Progress: j.Progress, Message: j.Message, Error: jobError(j.Error), Output: builtin.LogLines(j.Output), Shared: sharedView(j.Sharing),
 	}
 	if j.Due.After(j.Created) {
-		v.DueAt = seconds(j.Due)
+		v.DueAt = builtin.Seconds(j.Due)
 	}
 	return v
 }
 
-func jobError(f *job.Failure) *JobError {
+func jobError(f *job.Failure) *builtin.ScriptError {
 	if f == nil {
 		return nil
 	}
-	return scriptError(f.Code, f.Message, f.Hint, f.Details)
-}
-
-// scriptError adds the place in the script that the details of a fault name.
-func scriptError(code fault.Code, message, hint string, details JSON) *JobError {
-	e := JobError{Code: string(code), Message: message, Hint: hint}
-	var at struct{ Line, Column int }
-	if json.Unmarshal(details, &at) == nil {
-		e.Line, e.Column = at.Line, at.Column
-	}
-	return &e
-}
-
-func logLines(lines []host.OutputLine) []JobLogLine {
-	var views []JobLogLine
-	for _, line := range lines {
-		views = append(views, JobLogLine{line.Stream, line.Level, line.Text, seconds(line.Time)})
-	}
-	return views
-}
-
-// seconds returns seconds since 1970, to the millisecond; 0 for no time.
-func seconds(t time.Time) float64 {
-	if t.IsZero() {
-		return 0
-	}
-	return float64(t.UnixMilli()) / 1000
+	return builtin.NewScriptError(f.Code, f.Message, f.Hint, f.Details)
 }
 
 type jobListIn struct {
@@ -149,7 +93,7 @@ type JobList struct {
 
 // Text returns one line per entry.
 func (l JobList) Text() string {
-	lines := []string{fmt.Sprintf("Found %s (showing %d)", count(l.Total, "job"), len(l.Jobs))}
+	lines := []string{fmt.Sprintf("Found %s (showing %d)", builtin.Count(l.Total, "job"), len(l.Jobs))}
 	for _, v := range l.Jobs {
 		lines = append(lines, v.summary())
 	}
@@ -176,8 +120,6 @@ func (t jobTools) list(ctx context.Context, _ tool.Call, in jobListIn) (JobList,
 	return l, err
 }
 
-type noArguments struct{}
-
 // JobCounts is the result of job_stats.
 type JobCounts struct {
 	Total     int `json:"total"`
@@ -191,10 +133,10 @@ type JobCounts struct {
 
 // Text returns it as one line.
 func (c JobCounts) Text() string {
-	return fmt.Sprintf("%s: %d pending, %d running, %d waiting, %d complete, %d failed, %d cancelled", count(c.Total, "job"), c.Pending, c.Running, c.Waiting, c.Complete, c.Failed, c.Cancelled)
+	return fmt.Sprintf("%s: %d pending, %d running, %d waiting, %d complete, %d failed, %d cancelled", builtin.Count(c.Total, "job"), c.Pending, c.Running, c.Waiting, c.Complete, c.Failed, c.Cancelled)
 }
 
-func (t jobTools) stats(ctx context.Context, _ tool.Call, _ noArguments) (JobCounts, error) {
+func (t jobTools) stats(ctx context.Context, _ tool.Call, _ struct{}) (JobCounts, error) {
 	s, err := t.queue.Stats(ctx)
 	c := JobCounts{Pending: s[job.Pending], Running: s[job.Running], Waiting: s[job.Waiting], Complete: s[job.Complete], Failed: s[job.Failed], Cancelled: s[job.Cancelled]}
 	c.Total = c.Pending + c.Running + c.Waiting + c.Complete + c.Failed + c.Cancelled
@@ -208,8 +150,8 @@ type jobLogsIn struct {
 
 // JobLogs is the result of job_logs.
 type JobLogs struct {
-	Lines []JobLogLine `json:"lines"`
-	Next  int          `json:"next" jsonschema:"pass it as from to read the following lines"`
+	Lines []builtin.LogLine `json:"lines"`
+	Next  int               `json:"next" jsonschema:"pass it as from to read the following lines"`
 }
 
 // Text returns the lines.
@@ -226,37 +168,37 @@ func (l JobLogs) Text() string {
 
 func (t jobTools) logs(ctx context.Context, _ tool.Call, in jobLogsIn) (JobLogs, error) {
 	lines, err := t.queue.Logs(ctx, in.JobID, in.From)
-	return JobLogs{append([]JobLogLine{}, logLines(lines)...), in.From + len(lines)}, err
+	return JobLogs{append([]builtin.LogLine{}, builtin.LogLines(lines)...), in.From + len(lines)}, err
 }
 
-// JobResources makes the resources that show jobs.
-func JobResources(q *job.Queue) []Resource {
+// Resources makes the resources that show jobs.
+func Resources(q *job.Queue) []builtin.Resource {
 	const mime = "application/json"
 	t := jobTools{queue: q}
-	return []Resource{
+	return []builtin.Resource{
 		{URI: "lua://jobs", Name: "jobs", Title: "All jobs", MIMEType: mime, Description: "The newest 100 jobs with their status",
 			Read: func(ctx context.Context, _ string) (string, error) {
-				return asJSON(t.list(ctx, tool.Call{}, jobListIn{Limit: 100}))
+				return builtin.AsJSON(t.list(ctx, tool.Call{}, jobListIn{Limit: 100}))
 			}},
 		{URI: "lua://jobs/stats", Name: "job-stats", Title: "Job counts", MIMEType: mime, Description: "How many jobs there are in each status",
 			Read: func(ctx context.Context, _ string) (string, error) {
-				return asJSON(t.stats(ctx, tool.Call{}, noArguments{}))
+				return builtin.AsJSON(t.stats(ctx, tool.Call{}, struct{}{}))
 			}},
 		{URI: "lua://jobs/{id}", Name: "job", Title: "A job", MIMEType: mime, Description: "One job with its result and output",
 			Read: func(ctx context.Context, id string) (string, error) {
-				return asJSON(t.status(ctx, tool.Call{}, jobIn{JobID: id}))
+				return builtin.AsJSON(t.status(ctx, tool.Call{}, jobIn{JobID: id}))
 			}},
 	}
 }
 
-// JobCompletions completes ids and states of jobs.
-func JobCompletions(q *job.Queue) Completions {
+// Completions completes ids and states of jobs.
+func Completions(q *job.Queue) builtin.Completions {
 	active := func(ctx context.Context) (ids []string) {
 		for _, s := range job.States() {
 			if s.Final() {
 				continue
 			}
-			page, _ := q.List(ctx, job.Filter{State: s}, mostCompletions, "") // without them nothing is suggested
+			page, _ := q.List(ctx, job.Filter{State: s}, builtin.MostCompletions, "") // without them nothing is suggested
 			for i := range page.Jobs {
 				ids = append(ids, page.Jobs[i].ID)
 			}
@@ -271,7 +213,7 @@ func JobCompletions(q *job.Queue) Completions {
 		}
 		return names
 	}
-	return Completions{"job_id": active, "job_ids": active, "id": active, "status": states}
+	return builtin.Completions{"job_id": active, "job_ids": active, "id": active, "status": states}
 }
 
 type jobJournalIn struct {
@@ -302,7 +244,7 @@ type StepView struct {
 }
 
 func stepView(s host.Step) StepView {
-	v := StepView{Step: s.Seq, Effect: host.ShownName(s.Name), Kind: s.Kind.String(), Call: s.Call(), Time: seconds(s.At), Done: s.Done, Outcome: s.Values}
+	v := StepView{Step: s.Seq, Effect: host.ShownName(s.Name), Kind: s.Kind.String(), Call: s.Call(), Time: builtin.Seconds(s.At), Done: s.Done, Outcome: s.Values}
 	if s.Err != nil {
 		v.Error = s.Err.Error()
 	}
@@ -333,12 +275,12 @@ type jobReplayIn struct {
 
 // Replayed is the result of job_replay.
 type Replayed struct {
-	Steps    int          `json:"steps" jsonschema:"in the journal"`
-	Unused   int          `json:"unused" jsonschema:"steps that the script did not ask for"`
-	Diverged bool         `json:"diverged" jsonschema:"true if the script's effects differ from the journal"`
-	Error    *JobError    `json:"error,omitempty" jsonschema:"why it failed, or where it differs"`
-	Output   []JobLogLine `json:"output" jsonschema:"what it printed and logged"`
-	Result   JSON         `json:"result,omitempty" schema:"-"`
+	Steps    int                  `json:"steps" jsonschema:"in the journal"`
+	Unused   int                  `json:"unused" jsonschema:"steps that the script did not ask for"`
+	Diverged bool                 `json:"diverged" jsonschema:"true if the script's effects differ from the journal"`
+	Error    *builtin.ScriptError `json:"error,omitempty" jsonschema:"why it failed, or where it differs"`
+	Output   []builtin.LogLine    `json:"output" jsonschema:"what it printed and logged"`
+	Result   toolset.JSON         `json:"result,omitempty" schema:"-"`
 }
 
 // Text returns a summary, the result and the output.
@@ -346,11 +288,11 @@ func (r Replayed) Text() string {
 	var text string
 	switch {
 	case r.Diverged:
-		text = "Replay differs from the journal: " + r.Error.text()
+		text = "Replay differs from the journal: " + r.Error.Text()
 	case r.Error != nil:
-		text = "The script failed: " + r.Error.text()
+		text = "The script failed: " + r.Error.Text()
 	default:
-		text = fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", count(r.Steps-r.Unused, "step"), r.Unused)
+		text = fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", builtin.Count(r.Steps-r.Unused, "step"), r.Unused)
 	}
 	if len(r.Result) > 0 {
 		text += "\nResult: " + shortened(script.Pretty(r.Result), mostJobText)
@@ -369,7 +311,7 @@ func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (Repl
 	r, err := t.queue.Replay(ctx, in.JobID, other)
 	return Replayed{
 		Steps: r.Steps, Unused: r.Left, Diverged: r.Diverged, Error: jobError(r.Error),
-		Output: append([]JobLogLine{}, logLines(r.Output)...), Result: r.Result,
+		Output: append([]builtin.LogLine{}, builtin.LogLines(r.Output)...), Result: r.Result,
 	}, err
 }
 
@@ -389,7 +331,7 @@ func (t jobTools) otherScript(ctx context.Context, in jobReplayIn) (job.Script, 
 		}
 		return other, nil
 	case in.ScriptHash != "":
-		ref, source, err := loadScript(ctx, t.scripts, in.ScriptHash)
+		ref, source, err := scripttools.Load(ctx, t.scripts, in.ScriptHash)
 		return job.Script{Source: source, Hash: ref.String()}, err
 	default:
 		return job.Script{}, nil
@@ -425,7 +367,7 @@ func (v JobView) line() string {
 		text += " (" + strings.Join(about, ", ") + ")"
 	}
 	if v.Status == string(job.Pending) && v.DueAt > 0 {
-		text += ", due " + timeText(v.DueAt)
+		text += ", due " + builtin.TimeText(v.DueAt)
 	}
 	if v.Status == string(job.Running) && v.Progress > 0 {
 		text += fmt.Sprintf(", %.0f %% %s", v.Progress*100, v.Message)
@@ -457,7 +399,7 @@ func (v JobView) Text() string { return v.text(mostJobText) }
 func (v JobView) text(limit int) string {
 	text := v.line()
 	if v.Error != nil {
-		text += "\nError: " + shortened(v.Error.text(), limit/2)
+		text += "\nError: " + shortened(v.Error.Text(), limit/2)
 	}
 	if len(v.Result) > 0 {
 		text += "\nResult: " + shortened(script.Pretty(v.Result), limit/2)
@@ -468,7 +410,7 @@ func (v JobView) text(limit int) string {
 	return text
 }
 
-func outputText(lines []JobLogLine) string {
+func outputText(lines []builtin.LogLine) string {
 	texts := make([]string, len(lines))
 	for i, line := range lines {
 		texts[i] = line.Text
@@ -490,7 +432,7 @@ func (p JobPoll) Text() string {
 	if p.TimedOut {
 		fmt.Fprintf(&b, "Poll timed out. %d completed, %d still pending.", len(p.Completed), len(p.Pending))
 	} else {
-		fmt.Fprintf(&b, "Poll complete. %s finished.", count(len(p.Completed), "job"))
+		fmt.Fprintf(&b, "Poll complete. %s finished.", builtin.Count(len(p.Completed), "job"))
 	}
 	limit := max(leastJobText, mostJobText/max(1, len(p.Completed)))
 	for i, v := range p.Completed {
@@ -509,7 +451,7 @@ func (p JobPoll) Text() string {
 // Text returns one line for each step, with the beginning of its outcome.
 func (j Journaled) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (showing %d)", count(j.Total, "step"), len(j.Steps))
+	fmt.Fprintf(&b, "%s (showing %d)", builtin.Count(j.Total, "step"), len(j.Steps))
 	next := j.from
 	for _, step := range j.Steps {
 		if b.Len() > mostJournalText {

@@ -1,31 +1,37 @@
-package builtin
+// Package searchtools are the tools that find, describe and call all others.
+package searchtools
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/results"
 	"github.com/luanette/luanette/internal/tools/search"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// Discovery makes the tools that find and call other tools.
-func Discovery(c *catalog.Catalog, s *results.Store) []Tool {
+//go:embed *.md
+var texts embed.FS
+
+// Tools makes the tools that find and call other tools.
+func Tools(c *catalog.Catalog, s *results.Store) []toolset.Tool {
 	d := discovery{c, s}
-	return []Tool{
-		Define("search_tools", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.search),
-		Define("get_tool_definitions", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.definitions),
-		Relay("call_tool", tool.Hints{}, d.call),
+	return []toolset.Tool{
+		toolset.Define(texts, "search_tools", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.search),
+		toolset.Define(texts, "get_tool_definitions", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.definitions),
+		toolset.Relay(texts, "call_tool", tool.Hints{}, d.call),
 	}
 }
 
@@ -84,7 +90,7 @@ func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found,
 	used := map[string]bool{}
 	for i, h := range hits {
 		f.Tools[i] = FoundTool{
-			Name: h.Ref.String(), Script: inScripts(h.Ref), Signature: catalog.Signature(h.Input), Description: opening(h.Description, foundLength),
+			Name: h.Ref.String(), Script: inScripts(h.Ref), Signature: catalog.Signature(h.Input), Description: builtin.Brief(h.Description, foundLength),
 			Distinct: strings.Join(h.Distinct, " "), ReadOnly: h.Hints.ReadOnly, Stale: h.Stale,
 		}
 		if h.Space == "" {
@@ -150,8 +156,8 @@ func (d discovery) unknownNamespace(ctx context.Context, namespace string) error
 }
 
 type callIn struct {
-	Name      string `json:"name" jsonschema:"as search_tools gives it, such as namespace.tool"`
-	Arguments Object `json:"arguments,omitempty" jsonschema:"as its input schema says"`
+	Name      string         `json:"name" jsonschema:"as search_tools gives it, such as namespace.tool"`
+	Arguments toolset.Object `json:"arguments,omitempty" jsonschema:"as its input schema says"`
 }
 
 func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Result, error) {
@@ -173,34 +179,11 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 	}
 	meta := call.Meta
 	if rawjson.IsObject(meta) { // our own keys are not passed on
-		meta = rawjson.Delete(meta, FullKey)
+		meta = rawjson.Delete(meta, builtin.FullKey)
 	}
 	return d.catalog.Call(ctx, tool.Call{
 		Ref: ref, Args: json.RawMessage(in.Arguments), Meta: meta, Caller: call.Caller, Task: call.Task,
 	})
-}
-
-// Brief returns the first paragraph of a description, at most so many bytes.
-func Brief(text string, limit int) string { return opening(text, limit) }
-
-// brief returns the first paragraph of a description, at most 240 bytes.
-func brief(text string) string { return opening(text, 240) }
-
-// opening returns the first paragraph of a description, at most so many bytes.
-func opening(text string, limit int) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n\n")
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= limit {
-		return text
-	}
-	end := limit
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	if space := strings.LastIndexByte(text[:end], ' '); space > limit/2 {
-		end = space
-	}
-	return text[:end] + " …"
 }
 
 // Found is the result of search_tools.
@@ -288,7 +271,7 @@ func servers(spaces []search.Space) []FoundServer {
 func stepsOf(found catalog.Found) []FoundStep {
 	all := make([]FoundStep, len(found.Steps))
 	for i, step := range found.Steps {
-		all[i].Step = opening(step, 60)
+		all[i].Step = builtin.Brief(step, 60)
 	}
 	for _, h := range found.Hits {
 		if h.Step < len(all) {

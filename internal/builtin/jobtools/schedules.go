@@ -1,24 +1,25 @@
-package builtin
+package jobtools
 
 import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // Schedules makes the tools that manage schedules made by lua_execute.
-func Schedules(s *job.Queue) []Tool {
+func Schedules(s *job.Queue) []toolset.Tool {
 	t := scheduleTools{s}
 	change := tool.Hints{Idempotent: true, NonDestructive: true, ClosedWorld: true}
-	return []Tool{
-		Define("schedule_list", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.list),
-		Define("schedule_pause", change, t.pause),
-		Define("schedule_resume", change, t.resume),
-		Define("schedule_remove", tool.Hints{ClosedWorld: true}, t.remove),
+	return []toolset.Tool{
+		toolset.Define(texts, "schedule_list", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.list),
+		toolset.Define(texts, "schedule_pause", change, t.pause),
+		toolset.Define(texts, "schedule_resume", change, t.resume),
+		toolset.Define(texts, "schedule_remove", tool.Hints{ClosedWorld: true}, t.remove),
 	}
 }
 
@@ -42,13 +43,13 @@ type ScheduleView struct {
 	LastJobID  string   `json:"last_job_id,omitempty"`
 	Started    int      `json:"started" jsonschema:"jobs it started so far"`
 	Skipped    int      `json:"skipped,omitempty" jsonschema:"times skipped because the previous job was still running"`
-	Shared
+	builtin.Shared
 }
 
 func scheduleView(s *job.Schedule) ScheduleView {
 	return ScheduleView{
 		ScheduleID: s.ID, Schedule: s.Cron, Timezone: s.Zone, Name: s.Name, ScriptHash: s.Hash, Creator: s.Creator, By: s.By, Tags: append([]string{}, s.Tags...),
-		CreatedAt: seconds(s.Created), Paused: s.Paused, Reason: s.Reason, NextRun: seconds(s.Next), LastRun: seconds(s.Last), LastJobID: s.LastJob,
+		CreatedAt: builtin.Seconds(s.Created), Paused: s.Paused, Reason: s.Reason, NextRun: builtin.Seconds(s.Next), LastRun: builtin.Seconds(s.Last), LastJobID: s.LastJob,
 		Started: s.Started, Skipped: s.Skipped, Shared: sharedView(s.Sharing),
 	}
 }
@@ -66,7 +67,7 @@ func (v ScheduleView) Text() string {
 	case v.Paused:
 		text += ", paused"
 	case v.NextRun > 0:
-		text += ", next run " + timeText(v.NextRun)
+		text += ", next run " + builtin.TimeText(v.NextRun)
 	default:
 		text += ", no further run"
 	}
@@ -86,11 +87,6 @@ func (v ScheduleView) Text() string {
 	return text
 }
 
-// timeText formats seconds since 1970 for people.
-func timeText(seconds float64) string {
-	return time.UnixMilli(int64(seconds * 1000)).UTC().Format("2006-01-02 15:04:05 UTC")
-}
-
 // ScheduleList is the result of schedule_list.
 type ScheduleList struct {
 	Schedules []ScheduleView `json:"schedules"`
@@ -98,14 +94,14 @@ type ScheduleList struct {
 
 // Text returns one line per entry.
 func (l ScheduleList) Text() string {
-	lines := []string{"Found " + count(len(l.Schedules), "schedule")}
+	lines := []string{"Found " + builtin.Count(len(l.Schedules), "schedule")}
 	for _, v := range l.Schedules {
 		lines = append(lines, v.Text())
 	}
 	return strings.Join(lines, "\n")
 }
 
-func (t scheduleTools) list(ctx context.Context, _ tool.Call, _ noArguments) (ScheduleList, error) {
+func (t scheduleTools) list(ctx context.Context, _ tool.Call, _ struct{}) (ScheduleList, error) {
 	all, err := t.schedules.Schedules(ctx)
 	l := ScheduleList{Schedules: []ScheduleView{}}
 	for i := range all {
