@@ -3,7 +3,6 @@
 package eventrelay
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -24,7 +23,6 @@ const (
 	batchDelay   = 100 * time.Millisecond // events are collected for this long
 	batchSize    = 256
 	startTimeout = 2 * time.Second // for the first notification
-	countTimeout = 2 * time.Second // for the other nodes' counts
 )
 
 // Node is the part of this node that the relay needs.
@@ -47,16 +45,21 @@ type Relay struct {
 	options Options
 	work    sync.WaitGroup
 
-	sent      atomic.Uint64 // number of events sent by this node
-	receiving atomic.Bool   // notifications arrive, or Ready stopped waiting for them
-	started   chan struct{} // closed when the first notification arrives
-	timeout   time.Duration // for counts; zero means countTimeout
-	counts    counts
+	sent      uint64            // number of events sent by this node; only for send
+	receiving atomic.Bool       // notifications arrive, or Ready stopped waiting for them
+	started   chan struct{}     // closed when the first notification arrives
+	senders   map[string]sender // the other nodes by name; only for receive
+}
+
+// sender is another node from which events came.
+type sender struct {
+	id   string
+	sent uint64 // number of its events so far
 }
 
 // New returns a relay that Run starts.
 func New(options Options) *Relay {
-	return &Relay{options: options, started: make(chan struct{})}
+	return &Relay{options: options, started: make(chan struct{}), senders: map[string]sender{}}
 }
 
 // message is what one node sends to the others.
@@ -65,9 +68,6 @@ type message struct {
 	ID     string         `json:"id"`     // of the node
 	Before uint64         `json:"before"` // number of events it sent before these
 	Events []relayedEvent `json:"events"`
-	// A node that may have missed events asks all others for their counts.
-	Ask bool   `json:"ask,omitempty"`
-	To  string `json:"to,omitempty"` // id of the node that asked; such a reply has no events
 }
 
 type relayedEvent struct {
@@ -82,7 +82,7 @@ type relayedEvent struct {
 // Run relays events in both directions until ctx ends.
 func (r *Relay) Run(ctx context.Context) {
 	r.work.Go(func() { r.send(ctx) })
-	_ = r.options.Store.Listen(ctx, topic, func(n db.Notification) { r.receive(ctx, n.Payload) }) // it ends with ctx
+	_ = r.options.Store.Listen(ctx, topic, func(n db.Notification) { r.receive(n.Payload) }) // it ends with ctx
 	r.work.Wait()
 }
 
@@ -131,63 +131,64 @@ func appendEvent(batch []relayedEvent, e event.Event) []relayedEvent {
 	return append(batch, one)
 }
 
-// sendBatch sends events. They are counted afterwards: a node that gets the count
-// before that has not missed them.
+// sendBatch sends events.
 func (r *Relay) sendBatch(ctx context.Context, batch []relayedEvent) {
 	if len(batch) == 0 {
 		return
 	}
-	r.notify(ctx, message{Before: r.sent.Load(), Events: batch})
-	r.sent.Add(uint64(len(batch)))
-}
-
-func (r *Relay) notify(ctx context.Context, m message) {
-	m.Node, m.ID = r.options.Node.Name(), r.options.NodeID
-	text, err := json.Marshal(m)
+	text, err := json.Marshal(message{Node: r.options.Node.Name(), ID: r.options.NodeID, Before: r.sent, Events: batch})
 	if err == nil {
 		err = r.options.Store.Notify(ctx, topic, string(text))
 	}
 	if err != nil {
 		r.options.Log.DebugContext(ctx, "events not sent to other nodes", "error", err)
 	}
+	r.sent += uint64(len(batch))
 }
 
-// receive publishes the events of another node, each once, followed by an event with
-// the number of missed ones. An empty payload means that notifications may have been
-// missed. Calls do not overlap.
-func (r *Relay) receive(ctx context.Context, payload string) {
+// receive publishes the events of another node, each once, and before them that some are
+// missing. An empty payload means that notifications of any node may have been missed. Calls
+// do not overlap.
+func (r *Relay) receive(payload string) {
 	if payload == "" {
-		again := r.receiving.Swap(true)
-		if !again {
+		if !r.receiving.Swap(true) { // nobody followed events yet
 			close(r.started)
+			return
 		}
-		r.counts.doubt(again)
-		timeout := cmp.Or(r.timeout, countTimeout)
-		r.work.Go(func() { r.askCounts(ctx, again, timeout) })
+		clear(r.senders)
+		r.options.Bus.Relay(r.options.Node.Name(), missed())
 		return
 	}
 	var m message
 	if json.Unmarshal([]byte(payload), &m) != nil || m.ID == r.options.NodeID {
 		return
 	}
-	if m.Ask {
-		r.work.Go(func() { r.notify(ctx, message{Before: r.sent.Load(), To: m.ID}) })
-		return
-	}
-	if m.To != "" && m.To != r.options.NodeID {
-		return
-	}
-	if missing := r.counts.update(&m); missing > 0 {
-		r.options.Bus.Relay(m.Node, missed(missing))
+	if r.removeKnown(&m) {
+		r.options.Bus.Relay(m.Node, missed())
 	}
 	for _, e := range m.Events {
 		r.options.Bus.Relay(m.Node, event.Remote{Type: e.Type, Key: e.Key, Data: e.Data, Owner: e.Owner, Readers: e.Readers})
 	}
 }
 
+// removeKnown removes from a message the events that were received before, and reports
+// whether events before it are missing.
+func (r *Relay) removeKnown(m *message) (gap bool) {
+	from, end := r.senders[m.Node], m.Before+uint64(len(m.Events))
+	if from.id != m.ID { // its first message, or the first after it was restarted
+		r.senders[m.Node] = sender{m.ID, end}
+		return false
+	}
+	if from.sent > m.Before {
+		m.Events = m.Events[min(from.sent-m.Before, uint64(len(m.Events))):]
+	}
+	r.senders[m.Node] = sender{m.ID, max(end, from.sent)}
+	return from.sent < m.Before
+}
+
 // Ready waits until notifications of other nodes arrive, so that clients that follow
-// events from the start miss none. After a timeout it returns; clients then get an
-// event with the number of missed ones later.
+// events from the start miss none. After a timeout it returns; clients are then told
+// later that they may have missed some.
 func (r *Relay) Ready(ctx context.Context) {
 	select {
 	case <-r.started:
@@ -197,24 +198,8 @@ func (r *Relay) Ready(ctx context.Context) {
 	}
 }
 
-// askCounts asks all nodes how many events they sent. How many events of a node that
-// does not reply were missed is unknown.
-func (r *Relay) askCounts(ctx context.Context, again bool, timeout time.Duration) {
-	r.notify(ctx, message{Ask: true})
-	if !again { // no client followed events yet
-		return
-	}
-	select {
-	case <-time.After(timeout):
-	case <-ctx.Done():
-		return
-	}
-	for _, name := range r.counts.silent() {
-		r.options.Bus.Relay(name, missed(0))
-	}
-}
-
-func missed(count uint64) event.Remote {
-	data, _ := json.Marshal(event.Missed{Count: count}) // cannot fail
+// missed is the event that tells clients that events are missing.
+func missed() event.Remote {
+	data, _ := json.Marshal(event.Missed{}) // cannot fail
 	return event.Remote{Type: event.Missed{}.EventType(), Data: data}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
@@ -73,7 +74,7 @@ func follow(t *testing.T, r *Relay) (next func() string) {
 	}
 }
 
-// Events that arrive twice are published once, and missing ones are counted.
+// Events that arrive twice are published once, and missing ones are reported.
 func TestEventsArePublishedOnce(t *testing.T) {
 	t.Parallel()
 	a := start(t, dbtest.Postgres(t), "a")
@@ -99,7 +100,7 @@ func TestEventsArePublishedOnce(t *testing.T) {
 	for len(got) == 0 || !strings.Contains(got[len(got)-1], "last") {
 		got = append(got, next())
 	}
-	want := "b job.started one0, b job.started two0, b job.started three0, b event.missed 5, b job.started last0"
+	want := "b job.started one0, b job.started two0, b job.started three0, b event.missed 0, b job.started last0"
 	if got := strings.Join(got, ", "); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -122,34 +123,44 @@ func TestOwnerAndReadersAreRelayed(t *testing.T) {
 	}
 }
 
-// A node that may have missed notifications asks the others for their counts, and
-// publishes how many events are missing if there are any.
-func TestMissedEventsAreCounted(t *testing.T) {
+// A node that may have missed notifications says so once, and goes on with what comes next.
+func TestMissedEventsAreReported(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
 	a, b := start(t, database, "a"), start(t, database, "b")
 	next := follow(t, a)
-	b.sendBatch(t.Context(), []relayedEvent{{Type: "job.started", Data: json.RawMessage(`{"id": "first"}`)}})
+	send := func(id string) {
+		b.sendBatch(t.Context(), []relayedEvent{{Type: "job.started", Data: json.RawMessage(`{"id": "` + id + `"}`)}})
+	}
+	send("first")
 	if got, want := next(), "b job.started first0"; got != want {
 		t.Fatalf("got %s, want %s", got, want)
 	}
-	a.timeout = clocktest.Timeout
-	a.receive(t.Context(), "") // it missed nothing
-	b.sent.Add(3)              // lost on the way
-	a.receive(t.Context(), "")
-	if got, want := next(), "b event.missed 3"; got != want {
+	b.sent += 3 // lost on the way
+	a.receive("")
+	if got, want := next(), "a event.missed 0"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	a.timeout = time.Millisecond // b may be too slow, and c does not exist
-	a.counts.update(&message{Node: "c", ID: "c-id", Before: 7})
-	a.receive(t.Context(), "")
-	for {
-		got := next()
-		if got == "c event.missed 0" {
-			break
-		}
-		if !strings.HasPrefix(got, "b event.missed") && !strings.HasPrefix(got, "c event.missed 7") {
-			t.Fatalf("got %s", got)
-		}
+	send("second")
+	if got, want := next(), "b job.started second0"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
+}
+
+// If Ready times out, clients follow events before the first notification, and may have
+// missed some.
+func TestReadyTimesOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		bus := event.New(event.BusOptions{})
+		defer bus.Close()
+		r := New(Options{Bus: bus, Node: testNode("a")})
+		sub := bus.Subscribe(event.Options{IncludeRemote: true})
+		defer sub.Close()
+		r.Ready(t.Context())
+		r.receive("")
+		if e, ok := sub.Poll(); !ok || e.Type != "event.missed" {
+			t.Errorf("received %+v", e)
+		}
+	})
 }
