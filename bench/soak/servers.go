@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/bench/calls"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
-	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
@@ -60,7 +59,7 @@ func startServers(ctx context.Context, o options) (s *servers, err error) {
 
 // startProcess starts the server and waits until it is ready.
 func (s *servers) startProcess(ctx context.Context, binary, file string) error {
-	address, err := freeAddress(ctx)
+	address, err := calls.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -131,7 +130,7 @@ func (u *upstreamServer) start(ctx context.Context) error {
 		return err
 	}
 	u.address = listener.Addr().String()
-	u.hub = hub.New(hub.Options{Name: "soak", Version: "1", Tools: echo{}})
+	u.hub = calls.Echo()
 	u.http = &http.Server{Handler: u.hub.Handler(), ReadHeaderTimeout: time.Minute}
 	go func(server *http.Server) { _ = server.Serve(listener) }(u.http) // until stop
 	return nil
@@ -142,35 +141,6 @@ func (u *upstreamServer) stop() {
 	defer u.mu.Unlock()
 	_ = u.http.Close() // open connections break, as in a crash
 	_ = u.hub.Close(context.Background())
-}
-
-// echo has one tool, which returns its argument.
-type echo struct{}
-
-// Tools lists the tool.
-func (echo) Tools(context.Context) ([]tool.Info, error) {
-	return []tool.Info{{
-		Ref: tool.Ref{Name: "echo"}, Description: "Returns its text.", Hints: tool.Hints{ReadOnly: true},
-		Input: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
-	}}, nil
-}
-
-// Call calls it.
-func (echo) Call(_ context.Context, call tool.Call) (tool.Result, error) {
-	var args struct{ Text string }
-	if err := json.Unmarshal(call.Args, &args); err != nil {
-		return tool.Result{}, err
-	}
-	text, err := json.Marshal(args.Text)
-	return tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":` + string(text) + `}]}`)}, err
-}
-
-func freeAddress(ctx context.Context) (string, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // window is the length of the parts of a run whose averages are compared.

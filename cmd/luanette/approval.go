@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+
+	"github.com/alecthomas/kong"
 )
 
 // approvalCommand is `luanette approval`: it lists and decides the requests of
@@ -9,8 +11,8 @@ import (
 type approvalCommand struct {
 	List   approvalListCommand   `cmd:"" help:"List pending approvals and remembered decisions."`
 	Show   approvalShowCommand   `cmd:"" help:"Show an approval: its plan and the outcome of the script."`
-	Allow  approvalAllowCommand  `cmd:"" help:"Allow a script to do what its plan shows."`
-	Deny   approvalDenyCommand   `cmd:"" help:"Deny a script what it asks for; the script continues without it."`
+	Allow  decideArg             `cmd:"" decision:"allow" help:"Allow a script to do what its plan shows."`
+	Deny   decideArg             `cmd:"" decision:"deny" help:"Deny a script what it asks for; the script continues without it."`
 	Forget approvalForgetCommand `cmd:"" help:"Remove a remembered decision."`
 
 	Delegate approvalDelegateCommand `cmd:"" help:"Let a colleague decide in your place for some time."`
@@ -39,11 +41,6 @@ type approvalArg struct {
 	ID string `arg:"" complete:"approval" help:"The approval's id, as list shows it, or the beginning of it."`
 }
 
-// call calls a tool about the approval and prints its result.
-func (c *approvalArg) call(ctx context.Context, proc *process, name string, args map[string]any) error {
-	return c.callAbout(ctx, proc, name, args, subject{"approval_id", c.ID, approvalID})
-}
-
 type approvalShowCommand struct {
 	approvalArg
 	Full bool `help:"Show all arguments."`
@@ -66,27 +63,14 @@ type decideArg struct {
 	Remember string `placeholder:"SCOPE" enum:",tool,namespace,script" default:"" help:"Remember the decision: for this tool, its namespace, or this script."`
 }
 
-func (c *decideArg) decide(ctx context.Context, proc *process, decision string) error {
-	args := map[string]any{"decision": decision}
+// Run decides the request. A script that is not a job continues at once, and its outcome is
+// shown.
+func (c *decideArg) Run(ctx context.Context, proc *process, k *kong.Context) error {
+	args := map[string]any{"decision": k.Selected().Tag.Get("decision")}
 	if c.Remember != "" {
 		args["remember"] = c.Remember
 	}
-	return c.call(ctx, proc, "approval_decide", args)
-}
-
-type approvalAllowCommand struct{ decideArg }
-
-// Run allows the request. A script that is not a job continues at once, and its
-// outcome is shown.
-func (c *approvalAllowCommand) Run(ctx context.Context, proc *process) error {
-	return c.decide(ctx, proc, "allow")
-}
-
-type approvalDenyCommand struct{ decideArg }
-
-// Run denies the request.
-func (c *approvalDenyCommand) Run(ctx context.Context, proc *process) error {
-	return c.decide(ctx, proc, "deny")
+	return c.callAbout(ctx, proc, "approval_decide", args, subject{"approval_id", c.ID, approvalID})
 }
 
 type approvalForgetCommand struct{ approvalArg }

@@ -54,15 +54,8 @@ func (c *auditListCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printJSON(proc.Stdout, raw)
 	}
-	if len(list.Entries) == 0 {
-		_, err := fmt.Fprintln(proc.Stdout, "no entries")
-		return err
-	}
-	var rows [][]string
-	for i := len(list.Entries) - 1; i >= 0; i-- {
-		rows = append(rows, auditRow(&list.Entries[i]))
-	}
-	return table(proc, []string{"TIME", "WHO", "ACTION", "WHAT", "DECISION", "ERROR", "BYTES", "TOOK", "RULE"}, rows)
+	slices.Reverse(list.Entries)
+	return printList(proc, list.Entries, "no entries", "TIME WHO ACTION WHAT DECISION ERROR BYTES TOOK RULE", func(e audit.Entry) []string { return auditRow(&e) })
 }
 
 // query returns the filters as URL parameters, without the limit.

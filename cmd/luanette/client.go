@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
@@ -106,6 +108,80 @@ func authorityFile(proc *process, settings *settingFlags, given, address string)
 // token returns the key of the flag or of the environment.
 func (f tokenFlag) token(proc *process) secret.Text {
 	return secret.New(cmp.Or(f.Key, proc.Env["LUANETTE_KEY"], proc.Env["ENGINE_API_KEY"]))
+}
+
+// runningFlags are the flags of commands that only a running server can answer.
+type runningFlags struct {
+	settingFlags
+	serverFlag
+	tokenFlag
+	JSON bool `help:"Print JSON."`
+
+	Notes map[string]any `kong:"-"` // added to the _meta of calls
+}
+
+// api returns the flags of a client of the server.
+func (f *runningFlags) api(proc *process) (*clientFlags, error) {
+	address, err := f.address(proc, &f.settingFlags)
+	return &clientFlags{settingFlags: f.settingFlags, Server: address, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}, err
+}
+
+// withClient connects to the server, passes the client to do and closes it.
+func (f *runningFlags) withClient(ctx context.Context, proc *process, do func(client.Client) error) error {
+	flags, err := f.api(proc)
+	if err != nil {
+		return err
+	}
+	return flags.withClient(ctx, proc, do)
+}
+
+// request sends a request to the server and decodes the response.
+func (f *runningFlags) request(ctx context.Context, proc *process, method, path string, into any) error {
+	return f.send(ctx, proc, method, path, nil, into)
+}
+
+// send is request with a body.
+func (f *runningFlags) send(ctx context.Context, proc *process, method, path string, body, into any) error {
+	address, err := f.address(proc, &f.settingFlags)
+	if err != nil {
+		return err
+	}
+	raw, err := client.Request(ctx, address, f.access(ctx, proc, &f.settingFlags, address), method, path, body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read the server's response")
+	}
+	return nil
+}
+
+// change sends a request that changes something, and prints what was done, or the server's answer.
+func (f *runningFlags) change(ctx context.Context, proc *process, method, path string, body any, done string) error {
+	var answer any
+	if err := f.send(ctx, proc, method, path, body, &answer); err != nil {
+		return err
+	}
+	if f.JSON {
+		return printValue(proc, answer)
+	}
+	_, err := fmt.Fprintln(proc.Stdout, done)
+	return err
+}
+
+// toolOf is the tool that a command calls, as its tag says.
+func toolOf(k *kong.Context) string { return k.Selected().Tag.Get("tool") }
+
+// toolOfServer is a command that calls a tool of a running server.
+type toolOfServer struct{ runningFlags }
+
+// Run calls the tool.
+func (c *toolOfServer) Run(ctx context.Context, proc *process, k *kong.Context) error {
+	flags, err := c.api(proc)
+	if err != nil {
+		return err
+	}
+	return flags.callAndPrint(ctx, proc, toolOf(k), nil)
 }
 
 // open connects to the server that --server names, or builds one in this process, which
@@ -222,7 +298,11 @@ func adminRequest(ctx context.Context, api client.Client, method, path string, b
 
 // print writes a result as text, or as JSON with --json.
 func (f *clientFlags) print(proc *process, view tool.View) error {
-	if f.JSON {
+	return printView(proc, view, f.JSON)
+}
+
+func printView(proc *process, view tool.View, asJSON bool) error {
+	if asJSON {
 		return printJSON(proc.Stdout, view.Value())
 	}
 	_, err := fmt.Fprintln(proc.Stdout, strings.TrimSuffix(view.Text(), "\n"))

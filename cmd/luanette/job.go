@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin/jobtools"
 	"github.com/luanette/luanette/internal/client"
@@ -26,46 +28,13 @@ type jobCommand struct {
 	Status jobStatusCommand `cmd:"" help:"Show a job: its state, result or error, and duration."`
 	Follow jobFollowCommand `cmd:"" help:"Follow a job until its end and print its result."`
 	Poll   jobPollCommand   `cmd:"" help:"Wait for jobs to finish."`
-	Cancel jobCancelCommand `cmd:"" help:"Stop a job."`
-	Undo   jobUndoCommand   `cmd:"" help:"Undo what a job changed, where its tools declare how; shows the plan and asks."`
-	Logs   jobLogsCommand   `cmd:"" help:"Show what a job printed and logged."`
+	Cancel jobArg           `cmd:"" tool:"job_cancel" help:"Stop a job."`
+	Undo   jobArg           `cmd:"" tool:"job_undo" help:"Undo what a job changed, where its tools declare how; shows the plan and asks."`
+	Logs   jobArg           `cmd:"" tool:"job_logs" help:"Show what a job printed and logged."`
 
-	Journal  jobJournalCommand `cmd:"" help:"Show the effects of a job, step by step."`
-	Stats    jobStatsCommand   `cmd:"" help:"Count jobs by state."`
-	Schedule scheduleCommand   `cmd:"" help:"List, pause and remove schedules; job start --schedule creates one."`
-}
-
-// jobFlags are the flags of every job command.
-type jobFlags struct {
-	settingFlags
-	serverFlag
-	tokenFlag
-	JSON bool `help:"Print JSON."`
-
-	Notes map[string]any `kong:"-"` // added to the _meta of its calls
-}
-
-// api returns the flags of a client of the server that runs the jobs.
-func (f *jobFlags) api(proc *process) (*clientFlags, error) {
-	address, err := f.address(proc, &f.settingFlags)
-	return &clientFlags{settingFlags: f.settingFlags, Server: address, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}, err
-}
-
-// withClient connects to the server, passes the client to do and closes it.
-func (f *jobFlags) withClient(ctx context.Context, proc *process, do func(client.Client) error) error {
-	flags, err := f.api(proc)
-	if err != nil {
-		return err
-	}
-	return flags.withClient(ctx, proc, do)
-}
-
-func (f *jobFlags) callAndPrint(ctx context.Context, proc *process, name string, args map[string]any) error {
-	api, err := f.api(proc)
-	if err != nil {
-		return err
-	}
-	return api.callAndPrint(ctx, proc, name, args)
+	Journal  jobArg          `cmd:"" tool:"job_journal" help:"Show the effects of a job, step by step."`
+	Stats    toolOfServer    `cmd:"" tool:"job_stats" help:"Count jobs by state."`
+	Schedule scheduleCommand `cmd:"" help:"List, pause and remove schedules; job start --schedule creates one."`
 }
 
 // scriptArg is a script to run as a job, with its parameters.
@@ -102,7 +71,7 @@ func (a *scriptArg) args(ctx context.Context, proc *process, api client.Client) 
 }
 
 type jobStartCommand struct {
-	jobFlags
+	runningFlags
 	scriptArg
 	Delay    time.Duration `placeholder:"10m" help:"Delay before it starts."`
 	At       string        `placeholder:"TIME" help:"When it starts, such as 2026-12-24T18:00:00Z."`
@@ -150,7 +119,7 @@ func (c *jobStartCommand) Run(ctx context.Context, proc *process) error {
 
 // jobArg is a job of a server.
 type jobArg struct {
-	jobFlags
+	runningFlags
 	ID string `arg:"" complete:"job" help:"The job's id, or the beginning of it."`
 }
 
@@ -166,12 +135,13 @@ func (c *jobArg) call(ctx context.Context, proc *process, name string) (view too
 	return view, err
 }
 
-func (c *jobArg) callAndPrint(ctx context.Context, proc *process, name string) error {
-	view, err := c.call(ctx, proc, name)
+// Run calls the tool of the command.
+func (c *jobArg) Run(ctx context.Context, proc *process, k *kong.Context) error {
+	view, err := c.call(ctx, proc, toolOf(k))
 	if err != nil {
 		return err
 	}
-	return (&clientFlags{JSON: c.JSON}).print(proc, view)
+	return printView(proc, view, c.JSON)
 }
 
 type jobStatusCommand struct{ jobArg }
@@ -193,7 +163,7 @@ func (c *jobStatusCommand) Run(ctx context.Context, proc *process) error {
 }
 
 type jobPollCommand struct {
-	jobFlags
+	runningFlags
 	IDs     []string `arg:"" complete:"job" help:"The jobs' ids, or the beginnings of them."`
 	Timeout int      `default:"60000" placeholder:"MS" help:"How long to wait, in milliseconds."`
 	Any     bool     `help:"Return when the first job has finished."`
@@ -220,46 +190,11 @@ func (c *jobPollCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	return (&clientFlags{JSON: c.JSON}).print(proc, view)
-}
-
-type jobCancelCommand struct{ jobArg }
-
-// Run stops the job.
-func (c *jobCancelCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "job_cancel")
-}
-
-type jobUndoCommand struct{ jobArg }
-
-// Run asks and undoes.
-func (c *jobUndoCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "job_undo")
-}
-
-type jobLogsCommand struct{ jobArg }
-
-// Run shows the job's output.
-func (c *jobLogsCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "job_logs")
-}
-
-type jobJournalCommand struct{ jobArg }
-
-// Run shows the job's journal.
-func (c *jobJournalCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "job_journal")
-}
-
-type jobStatsCommand struct{ jobFlags }
-
-// Run counts jobs.
-func (c *jobStatsCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "job_stats", nil)
+	return printView(proc, view, c.JSON)
 }
 
 type jobListCommand struct {
-	jobFlags
+	runningFlags
 	Status   string `enum:",pending,running,waiting,complete,failed,cancelled" default:"" placeholder:"STATE" help:"Only those pending, running, waiting, complete, failed or cancelled."`
 	Tag      string `short:"t" help:"Only those with this tag."`
 	Creator  string `help:"Only those of this creator."`
@@ -463,59 +398,32 @@ func durationText(d time.Duration) string {
 
 // scheduleCommand is `luanette job schedule`.
 type scheduleCommand struct {
-	List   scheduleListCommand   `cmd:"" help:"List schedules with their next run."`
-	Pause  schedulePauseCommand  `cmd:"" help:"Stop a schedule from starting jobs."`
-	Resume scheduleResumeCommand `cmd:"" help:"Resume a paused schedule."`
-	Remove scheduleRemoveCommand `cmd:"" help:"Remove a schedule; its jobs stay."`
-}
-
-type scheduleListCommand struct{ jobFlags }
-
-// Run lists schedules.
-func (c *scheduleListCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "schedule_list", nil)
+	List   toolOfServer `cmd:"" tool:"schedule_list" help:"List schedules with their next run."`
+	Pause  scheduleArg  `cmd:"" tool:"schedule_pause" help:"Stop a schedule from starting jobs."`
+	Resume scheduleArg  `cmd:"" tool:"schedule_resume" help:"Resume a paused schedule."`
+	Remove scheduleArg  `cmd:"" tool:"schedule_remove" help:"Remove a schedule; its jobs stay."`
 }
 
 type scheduleArg struct {
-	jobFlags
+	runningFlags
 	ID string `arg:"" complete:"schedule" help:"The schedule's id, or the beginning of it."`
 }
 
-func (c *scheduleArg) change(ctx context.Context, proc *process, name string) error {
+// Run calls the tool of the command.
+func (c *scheduleArg) Run(ctx context.Context, proc *process, k *kong.Context) error {
 	var view tool.View
 	err := c.withClient(ctx, proc, func(api client.Client) error {
 		id, err := scheduleID(ctx, proc, api, c.ID)
 		if err != nil {
 			return err
 		}
-		view, err = callTool(ctx, proc, api, name, map[string]any{"schedule_id": id})
+		view, err = callTool(ctx, proc, api, toolOf(k), map[string]any{"schedule_id": id})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return (&clientFlags{JSON: c.JSON}).print(proc, view)
-}
-
-type schedulePauseCommand struct{ scheduleArg }
-
-// Run pauses the schedule.
-func (c *schedulePauseCommand) Run(ctx context.Context, proc *process) error {
-	return c.change(ctx, proc, "schedule_pause")
-}
-
-type scheduleResumeCommand struct{ scheduleArg }
-
-// Run resumes the schedule.
-func (c *scheduleResumeCommand) Run(ctx context.Context, proc *process) error {
-	return c.change(ctx, proc, "schedule_resume")
-}
-
-type scheduleRemoveCommand struct{ scheduleArg }
-
-// Run removes the schedule.
-func (c *scheduleRemoveCommand) Run(ctx context.Context, proc *process) error {
-	return c.change(ctx, proc, "schedule_remove")
+	return printView(proc, view, c.JSON)
 }
 
 // replayCommand is `luanette replay`.

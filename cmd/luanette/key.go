@@ -145,19 +145,14 @@ func (c *keyListCommand) Run(ctx context.Context, proc *process) error {
 		if c.JSON {
 			return printValue(proc, list)
 		}
-		if len(list) == 0 {
-			_, err := fmt.Fprintln(proc.Stdout, "no keys; `luanette key create NAME` creates one")
-			return err
-		}
-		var rows [][]string
-		for _, k := range list {
+		none := "no keys; `luanette key create NAME` creates one"
+		return printList(proc, list, none, "NAME STATE SCOPES ONLY EXPIRES USED", func(k httpauth.KeyView) []string {
 			name := k.ID
 			if c.Mine {
 				name = k.Name
 			}
-			rows = append(rows, []string{name, k.State, joinStrings(k.Scopes), restrictions(k), day(k.Expires, "never"), day(k.Used, "never")})
-		}
-		return table(proc, []string{"NAME", "STATE", "SCOPES", "ONLY", "EXPIRES", "USED"}, rows)
+			return []string{name, k.State, joinStrings(k.Scopes), restrictions(k), day(k.Expires, "never"), day(k.Used, "never")}
+		})
 	})
 }
 

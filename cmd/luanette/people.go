@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -13,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/access/people"
@@ -87,37 +88,8 @@ func (c *signOutCommand) Run(ctx context.Context, proc *process) error {
 	return err
 }
 
-// serverAPIFlags are the flags of commands that only a running server can answer.
-type serverAPIFlags struct {
-	settingFlags
-	serverFlag
-	tokenFlag
-	JSON bool `help:"Print JSON."`
-}
-
-// request sends a request to the server and decodes the response.
-func (f *serverAPIFlags) request(ctx context.Context, proc *process, method, path string, into any) error {
-	return f.send(ctx, proc, method, path, nil, into)
-}
-
-// send is request with a body.
-func (f *serverAPIFlags) send(ctx context.Context, proc *process, method, path string, body, into any) error {
-	address, err := f.address(proc, &f.settingFlags)
-	if err != nil {
-		return err
-	}
-	raw, err := client.Request(ctx, address, f.access(ctx, proc, &f.settingFlags, address), method, path, body)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read the server's response")
-	}
-	return nil
-}
-
 // whoCommand is `luanette who`.
-type whoCommand struct{ serverAPIFlags }
+type whoCommand struct{ runningFlags }
 
 // Help is shown by `luanette who --help`.
 func (whoCommand) Help() string {
@@ -157,13 +129,13 @@ func orgsText(me httpauth.Me) string {
 
 // peopleCommand is `luanette people`.
 type peopleCommand struct {
-	List       peopleListCommand    `cmd:"" help:"List the people who have signed in."`
-	Block      peopleBlockCommand   `cmd:"" help:"End everything that acts for a person, at once."`
-	Unblock    peopleUnblockCommand `cmd:"" help:"Let a person sign in again."`
-	Export     peopleExportCommand  `cmd:"" help:"Print everything that is stored about a person."`
-	Erase      peopleEraseCommand   `cmd:"" help:"Erase a person and everything of theirs."`
-	AddTo      peopleAddCommand     `cmd:"" help:"Give a person roles in an organisation."`
-	RemoveFrom peopleRemoveCommand  `cmd:"" help:"Remove a person from an organisation."`
+	List       peopleListCommand   `cmd:"" help:"List the people who have signed in."`
+	Block      personArg           `cmd:"" how:"block" done:"blocked" help:"End everything that acts for a person, at once."`
+	Unblock    personArg           `cmd:"" how:"unblock" done:"not blocked any more" help:"Let a person sign in again."`
+	Export     peopleExportCommand `cmd:"" help:"Print everything that is stored about a person."`
+	Erase      peopleEraseCommand  `cmd:"" help:"Erase a person and everything of theirs."`
+	AddTo      peopleAddCommand    `cmd:"" help:"Give a person roles in an organisation."`
+	RemoveFrom peopleRemoveCommand `cmd:"" help:"Remove a person from an organisation."`
 }
 
 // Help is shown by `luanette people --help`.
@@ -172,7 +144,7 @@ func (peopleCommand) Help() string {
 commands need the scope admin at a running server.`
 }
 
-type peopleListCommand struct{ serverAPIFlags }
+type peopleListCommand struct{ runningFlags }
 
 // Run lists the people.
 func (c *peopleListCommand) Run(ctx context.Context, proc *process) error {
@@ -183,15 +155,13 @@ func (c *peopleListCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printValue(proc, list.People)
 	}
-	var rows [][]string
-	for _, p := range list.People {
+	return printList(proc, list.People, "", "ID NAME EMAIL STATE ROLES SEEN", func(p people.Person) []string {
 		state := "active"
 		if !p.Blocked.IsZero() {
 			state = "blocked"
 		}
-		rows = append(rows, []string{p.ID, p.Name, cmp.Or(p.Email, "-"), state, rolesText(p.Memberships), p.Seen.Format(time.DateOnly)})
-	}
-	return table(proc, []string{"ID", "NAME", "EMAIL", "STATE", "ROLES", "SEEN"}, rows)
+		return []string{p.ID, p.Name, cmp.Or(p.Email, "-"), state, rolesText(p.Memberships), p.Seen.Format(time.DateOnly)}
+	})
 }
 
 // rolesText is the roles of a person, with their organisations.
@@ -209,54 +179,27 @@ func rolesText(list []people.Membership) string {
 
 // personFlags name one person.
 type personFlags struct {
-	serverAPIFlags
+	runningFlags
 	ID string `arg:"" help:"The person's id, as list shows it."`
 }
 
-func (f *personFlags) change(ctx context.Context, proc *process, how, done string) error {
-	var answer map[string]string
-	if err := f.request(ctx, proc, http.MethodPost, "/api/v1/people/"+url.PathEscape(f.ID)+"/"+how, &answer); err != nil {
-		return err
-	}
-	if f.JSON {
-		return printValue(proc, answer)
-	}
-	_, err := fmt.Fprintf(proc.Stdout, "%s is %s\n", f.ID, done)
-	return err
-}
+// personArg is a command that changes one person.
+type personArg struct{ personFlags }
 
-type peopleBlockCommand struct{ personFlags }
-
-// Run blocks a person.
-func (c *peopleBlockCommand) Run(ctx context.Context, proc *process) error {
-	return c.change(ctx, proc, "block", "blocked")
-}
-
-type peopleUnblockCommand struct{ personFlags }
-
-// Run unblocks a person.
-func (c *peopleUnblockCommand) Run(ctx context.Context, proc *process) error {
-	return c.change(ctx, proc, "unblock", "not blocked any more")
+// Run sends the change that the command is.
+func (f *personArg) Run(ctx context.Context, proc *process, k *kong.Context) error {
+	tag := k.Selected().Tag
+	return f.change(ctx, proc, http.MethodPost, "/api/v1/people/"+url.PathEscape(f.ID)+"/"+tag.Get("how"), nil, f.ID+" is "+tag.Get("done"))
 }
 
 // membershipFlags name an organisation and a person.
 type membershipFlags struct {
-	serverAPIFlags
+	runningFlags
 	Org string `arg:"" help:"The organisation."`
 	ID  string `arg:"" help:"The person's id, as list shows it."`
 }
 
-func (f *membershipFlags) change(ctx context.Context, proc *process, method, more string, body any, done string) error {
-	var answer map[string]string
-	if err := f.send(ctx, proc, method, "/api/v1/people/"+url.PathEscape(f.ID)+"/orgs"+more, body, &answer); err != nil {
-		return err
-	}
-	if f.JSON {
-		return printValue(proc, answer)
-	}
-	_, err := fmt.Fprintf(proc.Stdout, "%s is %s %s\n", f.ID, done, f.Org)
-	return err
-}
+func (f *membershipFlags) path() string { return "/api/v1/people/" + url.PathEscape(f.ID) + "/orgs" }
 
 type peopleAddCommand struct {
 	membershipFlags
@@ -265,14 +208,14 @@ type peopleAddCommand struct {
 
 // Run adds a person to an organisation.
 func (c *peopleAddCommand) Run(ctx context.Context, proc *process) error {
-	return c.change(ctx, proc, http.MethodPost, "", map[string]any{"org": c.Org, "roles": c.Role}, "in")
+	return c.change(ctx, proc, http.MethodPost, c.path(), map[string]any{"org": c.Org, "roles": c.Role}, c.ID+" is in "+c.Org)
 }
 
 type peopleRemoveCommand struct{ membershipFlags }
 
 // Run removes a person from an organisation.
 func (c *peopleRemoveCommand) Run(ctx context.Context, proc *process) error {
-	return c.change(ctx, proc, http.MethodDelete, "/"+url.PathEscape(c.Org), nil, "not in")
+	return c.change(ctx, proc, http.MethodDelete, c.path()+"/"+url.PathEscape(c.Org), nil, c.ID+" is not in "+c.Org)
 }
 
 // myself stands for the person who is signed in.
@@ -347,7 +290,7 @@ type orgCommand struct {
 }
 
 type orgUsageCommand struct {
-	serverAPIFlags
+	runningFlags
 	Org string `arg:"" help:"The organisation."`
 }
 

@@ -50,15 +50,10 @@ func (c *pinListCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printJSON(proc.Stdout, raw)
 	}
-	if len(list.Pins) == 0 {
-		_, err := fmt.Fprintln(proc.Stdout, "no definition is pinned; trust = \"pin\" in luanette.toml pins those of upstreams")
-		return err
-	}
-	var rows [][]string
-	for _, p := range list.Pins {
-		rows = append(rows, []string{p.ID, string(p.State), pinName(p), p.Digest[:12], strings.Join(flagCodes(p.Flags), ", ")})
-	}
-	return table(proc, strings.Fields("PIN STATE WHAT DIGEST FLAGS"), rows)
+	none := "no definition is pinned; trust = \"pin\" in luanette.toml pins those of upstreams"
+	return printList(proc, list.Pins, none, "PIN STATE WHAT DIGEST FLAGS", func(p adminapi.Pin) []string {
+		return []string{p.ID, string(p.State), pinName(p), p.Digest[:12], strings.Join(flagCodes(p.Flags), ", ")}
+	})
 }
 
 // pinName returns the name of the tool, prompt or resource of a pin.

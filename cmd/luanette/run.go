@@ -180,7 +180,7 @@ func waits(view tool.View) bool {
 
 // jobRunCommand is `luanette job run`.
 type jobRunCommand struct {
-	jobFlags
+	runningFlags
 	scriptArg
 }
 
@@ -240,7 +240,7 @@ func shortID(id string) string { return id[:min(8, len(id))] }
 
 // follow follows a job until its end and prints its result. If ctx ends before, it asks
 // what to do with the job.
-func (f *jobFlags) follow(ctx context.Context, proc *process, api client.Client, id string) error {
+func (f *runningFlags) follow(ctx context.Context, proc *process, api client.Client, id string) error {
 	follower := jobFollower{proc: proc, api: api, id: id, flags: f, live: newLive(proc)}
 	job, err := follower.untilEnd(ctx)
 	follower.live.end()
@@ -266,7 +266,7 @@ type jobFollower struct {
 	proc  *process
 	api   client.Client
 	id    string
-	flags *jobFlags
+	flags *runningFlags
 	live  *live
 
 	next     int    // number of the first line that was not shown yet
@@ -378,7 +378,7 @@ func (f *jobFollower) interrupted(ctx context.Context) error {
 }
 
 // command returns a command line for the same server.
-func (f *jobFlags) command(words string) string {
+func (f *runningFlags) command(words string) string {
 	line := "luanette " + words
 	if f.Config != "" {
 		line += " --config " + f.Config

@@ -3,17 +3,19 @@ package main
 import (
 	"context"
 	"strings"
+
+	"github.com/alecthomas/kong"
 )
 
 // scriptCommand is `luanette script`.
 type scriptCommand struct {
-	Store     scriptStoreCommand     `cmd:"" help:"Store a script; prints its hash."`
-	Search    scriptSearchCommand    `cmd:"" help:"Find stored scripts by tag, creator or words."`
-	Get       scriptGetCommand       `cmd:"" help:"Print a stored script."`
-	Describe  scriptDescribeCommand  `cmd:"" help:"Show the description of a stored script."`
-	Publish   scriptPublishCommand   `cmd:"" help:"Publish a stored script as a tool."`
-	Unpublish scriptUnpublishCommand `cmd:"" help:"Remove a published tool."`
-	History   scriptHistoryCommand   `cmd:"" help:"Show the versions of a published tool."`
+	Store     scriptStoreCommand   `cmd:"" help:"Store a script; prints its hash."`
+	Search    scriptSearchCommand  `cmd:"" help:"Find stored scripts by tag, creator or words."`
+	Get       hashArg              `cmd:"" tool:"script_get" help:"Print a stored script."`
+	Describe  hashArg              `cmd:"" tool:"lua_describe" help:"Show the description of a stored script."`
+	Publish   scriptPublishCommand `cmd:"" help:"Publish a stored script as a tool."`
+	Unpublish publishedArg         `cmd:"" tool:"script_unpublish" help:"Remove a published tool."`
+	History   publishedArg         `cmd:"" tool:"script_history" help:"Show the versions of a published tool."`
 }
 
 type scriptStoreCommand struct {
@@ -81,18 +83,9 @@ func (c *hashArg) callAndPrint(ctx context.Context, proc *process, name string, 
 	return c.callAbout(ctx, proc, name, args, subject{"script_hash", c.Hash, scriptHash})
 }
 
-type scriptGetCommand struct{ hashArg }
-
-// Run prints the script.
-func (c *scriptGetCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "script_get", map[string]any{})
-}
-
-type scriptDescribeCommand struct{ hashArg }
-
-// Run shows its description.
-func (c *scriptDescribeCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "lua_describe", map[string]any{})
+// Run calls the tool of the command.
+func (c *hashArg) Run(ctx context.Context, proc *process, k *kong.Context) error {
+	return c.callAndPrint(ctx, proc, toolOf(k), map[string]any{})
 }
 
 type scriptPublishCommand struct {
@@ -109,21 +102,13 @@ func (c *scriptPublishCommand) Run(ctx context.Context, proc *process) error {
 	return c.callAndPrint(ctx, proc, "script_publish", args)
 }
 
-type toolArg struct {
+// publishedArg is a command about a published tool.
+type publishedArg struct {
 	clientFlags
 	Name string `arg:"" complete:"published" help:"The tool's name."`
 }
 
-type scriptUnpublishCommand struct{ toolArg }
-
-// Run removes the tool.
-func (c *scriptUnpublishCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "script_unpublish", map[string]any{"name": c.Name})
-}
-
-type scriptHistoryCommand struct{ toolArg }
-
-// Run shows its versions.
-func (c *scriptHistoryCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "script_history", map[string]any{"name": c.Name})
+// Run calls the tool of the command.
+func (c *publishedArg) Run(ctx context.Context, proc *process, k *kong.Context) error {
+	return c.callAndPrint(ctx, proc, toolOf(k), map[string]any{"name": c.Name})
 }

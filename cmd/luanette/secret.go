@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -30,20 +29,11 @@ your own calls, and never shown again.`
 
 // secretFlags are the flags of commands about one value.
 type secretFlags struct {
-	serverAPIFlags
+	runningFlags
 	Name string `arg:"" help:"The name of the value, such as GITHUB_TOKEN."`
 }
 
 func (f *secretFlags) path() string { return "/api/v1/me/secrets/" + url.PathEscape(f.Name) }
-
-// answer prints what was done, or the server's answer.
-func (f *secretFlags) answer(proc *process, said any, done string) error {
-	if f.JSON {
-		return printValue(proc, said)
-	}
-	_, err := fmt.Fprintf(proc.Stdout, "%s %s\n", done, f.Name)
-	return err
-}
 
 type secretSetCommand struct{ secretFlags }
 
@@ -66,11 +56,7 @@ func (c *secretSetCommand) Run(ctx context.Context, proc *process) error {
 	if value == "" {
 		return fault.New(fault.InvalidParams, "the value of %s is empty", c.Name).WithHint("pass it to the standard input: luanette secret set %s < FILE", c.Name)
 	}
-	var said any
-	if err := c.send(ctx, proc, http.MethodPut, c.path(), map[string]string{"value": value}, &said); err != nil {
-		return err
-	}
-	return c.answer(proc, said, "stored")
+	return c.change(ctx, proc, http.MethodPut, c.path(), map[string]string{"value": value}, "stored "+c.Name)
 }
 
 // readSecret asks for a value at a terminal, or else reads it from the standard input.
@@ -82,7 +68,7 @@ func readSecret(proc *process, name string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-type secretListCommand struct{ serverAPIFlags }
+type secretListCommand struct{ runningFlags }
 
 // Run lists the names.
 func (c *secretListCommand) Run(ctx context.Context, proc *process) error {
@@ -93,24 +79,14 @@ func (c *secretListCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printValue(proc, list.Secrets)
 	}
-	if len(list.Secrets) == 0 {
-		_, err := fmt.Fprintln(proc.Stdout, "you have no values here")
-		return err
-	}
-	var rows [][]string
-	for _, v := range list.Secrets {
-		rows = append(rows, []string{v.Name, v.Updated.Format(time.RFC3339)})
-	}
-	return table(proc, []string{"NAME", "UPDATED"}, rows)
+	return printList(proc, list.Secrets, "you have no values here", "NAME UPDATED", func(v personal.Value) []string {
+		return []string{v.Name, v.Updated.Format(time.RFC3339)}
+	})
 }
 
 type secretRemoveCommand struct{ secretFlags }
 
 // Run removes the value.
 func (c *secretRemoveCommand) Run(ctx context.Context, proc *process) error {
-	var said any
-	if err := c.request(ctx, proc, http.MethodDelete, c.path(), &said); err != nil {
-		return err
-	}
-	return c.answer(proc, said, "removed")
+	return c.change(ctx, proc, http.MethodDelete, c.path(), nil, "removed "+c.Name)
 }

@@ -31,7 +31,7 @@ func (shareCommand) Help() string {
 }
 
 type shareAddCommand struct {
-	serverAPIFlags
+	runningFlags
 	Kind string `arg:"" enum:"job,schedule,session,artifact,conversation" help:"What it is: job, schedule, session, artifact (stored scripts are artifacts) or conversation."`
 	ID   string `arg:"" help:"Its id; its beginning is enough."`
 	With string `required:"" placeholder:"WHOM" help:"Who gets it: person:ID, role:NAME, or org for everybody of the organisation."`
@@ -62,7 +62,7 @@ func (c *shareAddCommand) fullID(ctx context.Context, proc *process) (id string,
 	if find == nil {
 		return c.ID, nil // the server finds these by what lists show, conversations only by the whole id
 	}
-	flags := jobFlags{settingFlags: c.settingFlags, serverFlag: c.serverFlag, tokenFlag: c.tokenFlag}
+	flags := runningFlags{settingFlags: c.settingFlags, serverFlag: c.serverFlag, tokenFlag: c.tokenFlag}
 	err = flags.withClient(ctx, proc, func(api client.Client) error {
 		id, err = find(ctx, proc, api, c.ID)
 		return err
@@ -71,7 +71,7 @@ func (c *shareAddCommand) fullID(ctx context.Context, proc *process) (id string,
 }
 
 type shareListCommand struct {
-	serverAPIFlags
+	runningFlags
 	With string `placeholder:"me" enum:",me" default:"" help:"me: what others share with you."`
 }
 
@@ -84,19 +84,14 @@ func (c *shareListCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printValue(proc, list.Shares)
 	}
-	if len(list.Shares) == 0 {
-		_, err := fmt.Fprintln(proc.Stdout, "nothing is shared; `luanette share job ID --with org` shares a job of yours")
-		return err
-	}
-	var rows [][]string
-	for _, s := range list.Shares {
-		rows = append(rows, []string{s.ID, string(s.Kind), s.Thing, cmp.Or(s.Title, "-"), s.Owner, s.ToName, string(s.May), s.Created.Format(time.DateOnly)})
-	}
-	return table(proc, []string{"ID", "KIND", "THING", "TITLE", "OWNER", "WITH", "MAY", "SINCE"}, rows)
+	none := "nothing is shared; `luanette share job ID --with org` shares a job of yours"
+	return printList(proc, list.Shares, none, "ID KIND THING TITLE OWNER WITH MAY SINCE", func(s share.Share) []string {
+		return []string{s.ID, string(s.Kind), s.Thing, cmp.Or(s.Title, "-"), s.Owner, s.ToName, string(s.May), s.Created.Format(time.DateOnly)}
+	})
 }
 
 type shareRemoveCommand struct {
-	serverAPIFlags
+	runningFlags
 	ID string `arg:"" help:"The share's id, as list shows it."`
 }
 
@@ -113,7 +108,7 @@ func (c *shareRemoveCommand) Run(ctx context.Context, proc *process) error {
 	return err
 }
 
-type sharePeopleCommand struct{ serverAPIFlags }
+type sharePeopleCommand struct{ runningFlags }
 
 // Run lists with whom one can share.
 func (c *sharePeopleCommand) Run(ctx context.Context, proc *process) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -22,6 +23,19 @@ const (
 func table(proc *process, head []string, rows [][]string) error {
 	_, err := io.WriteString(proc.Stdout, layOut(head, rows, terminalWidth(proc.Stdout), proc.style(proc.Stdout)))
 	return err
+}
+
+// printList prints a row for each element of a list, or what is said if there is none.
+func printList[T any](proc *process, list []T, none, head string, row func(T) []string) error {
+	if len(list) == 0 && none != "" {
+		_, err := fmt.Fprintln(proc.Stdout, none)
+		return err
+	}
+	var rows [][]string
+	for _, element := range list {
+		rows = append(rows, row(element))
+	}
+	return table(proc, strings.Fields(head), rows)
 }
 
 // layOut returns the text of a table for a terminal of that width; 0 means no terminal.

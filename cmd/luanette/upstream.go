@@ -116,15 +116,9 @@ func (c *upstreamListCommand) listOfOrg(ctx context.Context, proc *process) erro
 
 // printUpstreams prints upstreams as a table, or what is said if there are none.
 func printUpstreams(proc *process, list []listedUpstream, none string) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(proc.Stdout, none)
-		return err
-	}
-	var rows [][]string
-	for _, u := range list {
-		rows = append(rows, []string{u.Namespace, u.state(), strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, u.problem()})
-	}
-	return table(proc, strings.Fields("NAME STATE TOOLS CALLS ENDPOINT PROBLEM"), rows)
+	return printList(proc, list, none, "NAME STATE TOOLS CALLS ENDPOINT PROBLEM", func(u listedUpstream) []string {
+		return []string{u.Namespace, u.state(), strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, u.problem()}
+	})
 }
 
 // listedUpstream is an upstream in the answer of mcp_list_upstreams.
