@@ -78,7 +78,7 @@ func (c *certCommand) Run(proc *process) error {
 	if err := os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600); err != nil {
 		return fault.Wrap(fault.Config, err, "write key")
 	}
-	if err := os.WriteFile(certFile, certificate, 0o644); err != nil { //nolint:gosec // certificates are public
+	if err := os.WriteFile(certFile, certificate, 0o644); err != nil { // certificates are public
 		return fault.Wrap(fault.Config, err, "write certificate")
 	}
 	_, err = fmt.Fprintf(proc.Stdout, "%s\n%s\n", certFile, keyFile)

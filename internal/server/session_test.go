@@ -105,7 +105,7 @@ func TestModelUsesASession(t *testing.T) {
 	messages := []message{{"user", []block{{Type: "text", Text: "Try the session."}}}}
 	for range 20 {
 		raw, _ := json.Marshal(map[string]any{"model": "fake", "max_tokens": 100, "system": hello.Result.Instructions, "tools": listed.Result.Tools, "messages": messages})
-		resp, err := http.Post(model.URL+"/v1/messages", "application/json", bytes.NewReader(raw)) //nolint:noctx // a server of this test
+		resp, err := http.Post(model.URL+"/v1/messages", "application/json", bytes.NewReader(raw)) // a server of this test
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -151,7 +151,7 @@ func freeze(t *testing.T, addr string, pid int, call tool.Call) {
 	}
 	for range how.rounds {
 		signalTo(t, pid, syscall.SIGSTOP)
-		time.Sleep(how.from + rand.N(how.to-how.from)) //nolint:gosec // any length will do
+		time.Sleep(how.from + rand.N(how.to-how.from)) // any length will do
 		signalTo(t, pid, syscall.SIGCONT)
 		for _, m := range hubs {
 			awaitAnswer(t, m, call)

@@ -107,7 +107,7 @@ func newCrash(t *testing.T, tool string) *crash {
 	}
 	t.Logf("%s=%d", crashSeed, seed)
 	c := &crash{tool: tool, acknowledged: map[string]string{}}
-	c.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // moments, not secrets
+	c.random = rand.New(rand.NewPCG(seed, 0)) // moments, not secrets
 	var url string
 	c.counter, url = serveCounter(t)
 	c.server = programtest.New(t, counterConfig(url))

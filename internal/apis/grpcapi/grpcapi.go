@@ -362,7 +362,7 @@ func (r *reflector) ask(request *reflectionpb.ServerReflectionRequest) (*reflect
 		return nil, err
 	}
 	if refused := answer.GetErrorResponse(); refused != nil {
-		return nil, status.Error(codes.Code(refused.GetErrorCode()), refused.GetErrorMessage()) //nolint:gosec // codes are small numbers
+		return nil, status.Error(codes.Code(refused.GetErrorCode()), refused.GetErrorMessage()) // codes are small numbers
 	}
 	return answer, nil
 }

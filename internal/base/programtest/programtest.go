@@ -29,7 +29,7 @@ const ScriptsCache = "LUANETTE_SCRIPTS_CACHE"
 // Command returns a command that runs the program in a folder. It has the variables HOME, PATH
 // and ScriptsCache, and those in env.
 func Command(ctx context.Context, folder string, env []string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "luanette", args...) //nolint:gosec // the program under test
+	cmd := exec.CommandContext(ctx, "luanette", args...) // the program under test
 	cmd.Dir = folder
 	cmd.Env = []string{"HOME=" + folder}
 	for _, name := range []string{"PATH", ScriptsCache} {

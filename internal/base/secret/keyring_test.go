@@ -16,7 +16,7 @@ import (
 
 // TestSecretService reads a secret from a real GNOME keyring on its own bus. The
 // keyring's own program stored the secret.
-func TestSecretService(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestSecretService(t *testing.T) { // it sets the environment
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
 	if _, err := secret.FromKeyring("luanette-test", "ann"); fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "${env:NAME}") {
 		t.Errorf("without a keyring: %v (%s)", err, fault.HintOf(err))

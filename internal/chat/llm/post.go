@@ -208,7 +208,7 @@ type idleBody struct {
 	io.ReadCloser
 	idleTransport *idleTransport
 	timer         *time.Timer
-	ctx           context.Context //nolint:containedctx // lives exactly as long as the body
+	ctx           context.Context // lives exactly as long as the body
 	cancel        context.CancelCauseFunc
 }
 

@@ -10,5 +10,5 @@ func freeSpace(path string) (free uint64, known bool) {
 	if err := syscall.Statfs(path, &disk); err != nil {
 		return 0, false
 	}
-	return uint64(disk.Bavail) * uint64(disk.Bsize), true //nolint:gosec,unconvert // the types differ between systems
+	return uint64(disk.Bavail) * uint64(disk.Bsize), true // the types differ between systems
 }

@@ -267,7 +267,7 @@ func TestNoToken(t *testing.T) {
 		"a client without an issuer":    {func(s *exchange.Server) { s.Settings.ClientID, s.Name = "a", "b" }, fault.Config, ""},
 		"an assertion without a client": {func(s *exchange.Server) { s.Method, s.Name = exchange.IDJAG, "c" }, fault.Config, ""},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // the provider counts
+		t.Run(name, func(t *testing.T) { // the provider counts
 			other := s
 			tt.change(&other)
 			before := len(c.provider.Exchanges())

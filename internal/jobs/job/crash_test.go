@@ -120,7 +120,7 @@ func TestKilledAtRandom(t *testing.T) {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 	}
 	t.Logf("%d kills, %s=%d", kills, crashSeed, seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // times, not secrets
+	random := rand.New(rand.NewPCG(seed, 0)) // times, not secrets
 	upstream := newCounter()
 	server := upstream.start()
 	defer server.Close()
@@ -284,7 +284,7 @@ func crashWork(out io.Writer) error {
 func crashFill(ctx context.Context, out io.Writer, q *job.Queue, open []string) ([]string, error) {
 	for len(open) < crashJobs {
 		source := "repeat"
-		if rand.IntN(crashRisky) == 0 { //nolint:gosec // a choice, not a secret
+		if rand.IntN(crashRisky) == 0 { // a choice, not a secret
 			source = "write"
 		}
 		j, err := q.Submit(ctx, job.Spec{Source: source, Creator: crashCreator})

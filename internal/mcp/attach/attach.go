@@ -306,7 +306,7 @@ func (s *Starter) start(ctx context.Context) (Server, error) {
 	if err != nil {
 		return Server{}, fault.Wrap(fault.Internal, err, "find this program")
 	}
-	cmd := exec.Command(program, s.Args...) //nolint:noctx // it lives longer than this process
+	cmd := exec.Command(program, s.Args...) // it lives longer than this process
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, s.Folder
 	detach(cmd)
 	if err := cmd.Start(); err != nil {

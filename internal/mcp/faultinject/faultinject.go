@@ -82,7 +82,7 @@ type Plan struct {
 func NewPlan(name string, faults Faults) *Plan {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))                                                        // never fails
-	return &Plan{faults: faults, random: rand.New(rand.NewPCG(faults.Seed, h.Sum64()))} //nolint:gosec // faults are to be predictable
+	return &Plan{faults: faults, random: rand.New(rand.NewPCG(faults.Seed, h.Sum64()))} // faults are to be predictable
 }
 
 // Next decides about the next request: how long it is delayed, and then what happens.

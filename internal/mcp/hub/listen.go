@@ -161,7 +161,7 @@ type followedTasks struct {
 func (e *endpoint) followTasks(ctx context.Context, req *request, filter json.RawMessage) (*followedTasks, error) {
 	raw, asked := rawjson.Get(filter, "taskIds")
 	if !asked || rawjson.IsNull(raw) || !e.tasks.any() {
-		return nil, nil //nolint:nilnil // no tasks were requested
+		return nil, nil // no tasks were requested
 	}
 	if !req.knowsTasks() {
 		return nil, wire.NeedsTasks()

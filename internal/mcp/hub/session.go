@@ -396,7 +396,7 @@ func (e *endpoint) saveSession(ctx context.Context, s *session) {
 // none with that id, or if it belongs to another principal.
 func (e *endpoint) loadSession(ctx context.Context, id, who string) (*session, error) {
 	if e.hub.opts.SessionStore == nil {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	v, ok, err := e.hub.opts.SessionStore.Find(ctx, id)
 	if err != nil || !ok || v.Namespace != e.name || v.Owner != who {

@@ -36,7 +36,7 @@ func (a *connectAttempt) interceptor() (*interceptor, error) {
 		i.recorder, i.hide = recorder, a.opts.secretHider(a.spec)
 	}
 	if i.plan == nil && i.recorder == nil {
-		return nil, nil //nolint:nilnil // see above
+		return nil, nil
 	}
 	return i, nil
 }

@@ -102,11 +102,11 @@ func (f Format) sample(b []byte) float32 {
 	case f.Bits == 8:
 		return (float32(b[0]) - 128) / 128
 	case f.Bits == 16:
-		return float32(int16(binary.LittleEndian.Uint16(b))) / (1 << 15) //nolint:gosec // the same bits, signed
+		return float32(int16(binary.LittleEndian.Uint16(b))) / (1 << 15)
 	case f.Bits == 24:
-		return float32(int32(uint32(b[0])<<8|uint32(b[1])<<16|uint32(b[2])<<24)>>8) / (1 << 23) //nolint:gosec // the same bits, signed
+		return float32(int32(uint32(b[0])<<8|uint32(b[1])<<16|uint32(b[2])<<24)>>8) / (1 << 23)
 	default:
-		return float32(float64(int32(binary.LittleEndian.Uint32(b))) / (1 << 31)) //nolint:gosec // the same bits, signed
+		return float32(float64(int32(binary.LittleEndian.Uint32(b))) / (1 << 31))
 	}
 }
 
@@ -158,16 +158,16 @@ func (c Clip) header(bits, size int) []byte {
 	le, frame := binary.LittleEndian, c.Channels*bits/8
 	out := make([]byte, 0, 44)
 	out = append(out, "RIFF"...)
-	out = le.AppendUint32(out, uint32(36+size+size%2)) //nolint:gosec // Header saw to it
+	out = le.AppendUint32(out, uint32(36+size+size%2)) // Header saw to it
 	out = append(out, "WAVEfmt "...)
 	out = le.AppendUint32(out, 16)
 	out = le.AppendUint16(out, map[int]uint16{16: pcm, 24: pcm, 32: float}[bits])
-	out = le.AppendUint16(out, uint16(c.Channels))               //nolint:gosec // checked
-	out = le.AppendUint32(out, uint32(c.Rate))                   //nolint:gosec // checked
-	out = le.AppendUint32(out, uint32(c.Rate*frame))             //nolint:gosec // checked
-	out = le.AppendUint16(out, uint16(frame))                    //nolint:gosec // checked
-	out = le.AppendUint16(out, uint16(bits))                     //nolint:gosec // checked
-	return le.AppendUint32(append(out, "data"...), uint32(size)) //nolint:gosec // Header saw to it
+	out = le.AppendUint16(out, uint16(c.Channels))
+	out = le.AppendUint32(out, uint32(c.Rate))
+	out = le.AppendUint32(out, uint32(c.Rate*frame))
+	out = le.AppendUint16(out, uint16(frame))
+	out = le.AppendUint16(out, uint16(bits))
+	return le.AppendUint32(append(out, "data"...), uint32(size)) // Header saw to it
 }
 
 func appendSample(out []byte, s float32, bits int) []byte {

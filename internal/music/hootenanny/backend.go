@@ -296,7 +296,7 @@ func (b *retry) wait(attempt int) time.Duration {
 		return min(b.after, maxRetryDelay)
 	}
 	wait := min(time.Second<<min(attempt-1, 10), maxRetryDelay)
-	return wait/2 + mathrand.N(wait/2) //nolint:gosec // jitter
+	return wait/2 + mathrand.N(wait/2) // jitter
 }
 
 // post sends the request once.

@@ -212,7 +212,7 @@ func (h *Backend) narrowed(ctx context.Context, q condition) (Search, error) {
 // family finds ancestors and descendants, each set once per query.
 type family struct {
 	hoot  *Backend
-	ctx   context.Context //nolint:containedctx // lives as long as one query
+	ctx   context.Context // lives as long as one query
 	known map[string]map[cas.Ref]bool
 }
 

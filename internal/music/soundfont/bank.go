@@ -121,7 +121,7 @@ func sampleOf(r []byte) Sample {
 	long := func(at int) int64 { return int64(binary.LittleEndian.Uint32(r[at:])) }
 	return Sample{
 		Name: text(r[:20]), Start: long(20), End: long(24), Loop: long(28), LoopEnd: long(32),
-		Rate: int(min(long(36), 1<<30)), Root: int(r[40]), Correction: int(int8(r[41])), Type: word(r, 44), //nolint:gosec // the same bits, signed
+		Rate: int(min(long(36), 1<<30)), Root: int(r[40]), Correction: int(int8(r[41])), Type: word(r, 44),
 	}
 }
 
@@ -133,7 +133,7 @@ func fullZones(bags, generators, modulators []byte, target int) ([]Zone, error) 
 		z := Zone{Target: -1}
 		first, end := part(word(r, 0), word(next, 0), len(generators)/generatorSize)
 		for g := generators[first*generatorSize : end*generatorSize]; len(g) > 0; g = g[generatorSize:] {
-			if z.Generators = append(z.Generators, Generator{word(g, 0), int16(word(g, 2))}); word(g, 0) == target { //nolint:gosec // the same bits, signed
+			if z.Generators = append(z.Generators, Generator{word(g, 0), int16(word(g, 2))}); word(g, 0) == target {
 				z.Target = word(g, 2)
 			}
 		}
@@ -143,7 +143,7 @@ func fullZones(bags, generators, modulators []byte, target int) ([]Zone, error) 
 		}
 		for m := modulators[first*modulatorSize : end*modulatorSize]; len(m) > 0; m = m[modulatorSize:] {
 			z.Modulators = append(z.Modulators, Modulator{
-				Source: uint16(word(m, 0)), Target: uint16(word(m, 2)), Amount: int16(word(m, 4)), Scale: uint16(word(m, 6)), Transform: uint16(word(m, 8)), //nolint:gosec // 16 bits
+				Source: uint16(word(m, 0)), Target: uint16(word(m, 2)), Amount: int16(word(m, 4)), Scale: uint16(word(m, 6)), Transform: uint16(word(m, 8)),
 			})
 		}
 		all = append(all, z)
@@ -179,7 +179,7 @@ func (b *Bank) Points(s Sample) ([]float32, error) {
 		return nil, fault.Wrap(fault.InvalidParams, err, "read sample %q", s.Name)
 	}
 	for i := range out {
-		out[i] = float32(int16(binary.LittleEndian.Uint16(raw[2*i:]))) / (1 << 15) //nolint:gosec // the same bits, signed
+		out[i] = float32(int16(binary.LittleEndian.Uint16(raw[2*i:]))) / (1 << 15)
 	}
 	return out, b.addLow(out, s)
 }

@@ -155,7 +155,7 @@ func layer(zones []soundfont.Zone, start generators) region {
 }
 
 func spanOf(amount int16) span {
-	return span{uint8(amount & 0xff), uint8(amount >> 8 & 0xff)} //nolint:gosec // two bytes
+	return span{uint8(amount & 0xff), uint8(amount >> 8 & 0xff)}
 }
 
 // over adds the zones of a preset to those of an instrument.
@@ -209,11 +209,11 @@ func (f *Font) oscillator(r *region) (o oscillator, ok bool, err error) {
 	if end-start < 4 {
 		return o, false, nil
 	}
-	o = oscillator{data: data[:end], end: uint64(end), phase: uint64(start) << 32} //nolint:gosec // positive
+	o = oscillator{data: data[:end], end: uint64(end), phase: uint64(start) << 32}
 	mode := int(r.generators[genLoopMode])
 	loop, loopEnd := place(s.Loop, genLoop, genLoopCoarse), min(place(s.LoopEnd, genLoopEnd, genLoopEndCoarse), end)
 	if (mode == 1 || mode == 3) && loopEnd-loop >= 4 {
-		o.looping, o.untilEnded, o.loop, o.end = true, mode == 3, uint64(loop), uint64(loopEnd) //nolint:gosec // positive
+		o.looping, o.untilEnded, o.loop, o.end = true, mode == 3, uint64(loop), uint64(loopEnd)
 	}
 	return o, true, nil
 }
@@ -432,7 +432,7 @@ func replaced(list, more []modulator) []modulator {
 // added returns the list with the amounts of modulators of a preset added.
 func added(list, more []modulator) []modulator {
 	return merged(list, more, func(was, amount int16) int16 {
-		return int16(min(max(int(was)+int(amount), math.MinInt16), math.MaxInt16)) //nolint:gosec // clamped
+		return int16(min(max(int(was)+int(amount), math.MinInt16), math.MaxInt16))
 	})
 }
 

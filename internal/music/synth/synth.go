@@ -309,7 +309,7 @@ func (w *writer) write(left, right []float32) error {
 func (w *writer) sample(s float32) {
 	w.peak = max(w.peak, s, -s)
 	v := int16(max(-1<<15, min(1<<15-1, math.RoundToEven(float64(s)*(1<<15)))))
-	w.bytes = append(w.bytes, byte(v), byte(v>>8)) //nolint:gosec // the two bytes of it
+	w.bytes = append(w.bytes, byte(v), byte(v>>8))
 }
 
 func (w *writer) put(b []byte) error {

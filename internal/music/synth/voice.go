@@ -325,7 +325,7 @@ func (o *oscillator) release() {
 
 // skip goes on as fill does, without a sound. It reports whether the sample goes on.
 func (o *oscillator) skip(frames int) bool {
-	o.phase += o.step * uint64(frames) //nolint:gosec // positive
+	o.phase += o.step * uint64(frames)
 	o.wrap()
 	return o.looping || o.phase>>32 < o.end
 }
@@ -380,24 +380,24 @@ func (o *oscillator) plain(out []float32) int {
 	for i := range out[:n] {
 		at := phase >> 32
 		p := data[at-1 : at+3 : at+3]
-		out[i] = cubic(p[0], p[1], p[2], p[3], float32(uint32(phase))*(1.0/(1<<32))) //nolint:gosec // the fraction
+		out[i] = cubic(p[0], p[1], p[2], p[3], float32(uint32(phase))*(1.0/(1<<32)))
 		phase += step
 	}
 	o.phase = phase
-	return int(n) //nolint:gosec // at most len(out)
+	return int(n) // at most len(out)
 }
 
 // edge is the value where a neighbour is on the other side of the loop or outside of
 // the sample.
 func (o *oscillator) edge() float32 {
-	at := int64(o.phase >> 32)                       //nolint:gosec // below len(data)
-	fraction := float32(uint32(o.phase)) / (1 << 32) //nolint:gosec // the fraction
+	at := int64(o.phase >> 32) // below len(data)
+	fraction := float32(uint32(o.phase)) / (1 << 32)
 	return cubic(o.point(at-1, at), o.point(at, at), o.point(at+1, at), o.point(at+2, at), fraction)
 }
 
 // point is a point of the sample near a position.
 func (o *oscillator) point(i, from int64) float32 {
-	loop, end := int64(o.loop), int64(o.end) //nolint:gosec // below len(data)
+	loop, end := int64(o.loop), int64(o.end) // below len(data)
 	if o.looping {
 		switch {
 		case i >= end:

@@ -281,8 +281,8 @@ func observeMemory(_ context.Context, o metric.Int64Observer) error {
 	}
 	gometrics.Read(samples)
 	total, released, stacks := samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64()
-	o.Observe(int64(stacks), stackMemory)                //nolint:gosec // far from the limit
-	o.Observe(int64(total-released-stacks), otherMemory) //nolint:gosec // the same
+	o.Observe(int64(stacks), stackMemory) // far from the limit
+	o.Observe(int64(total-released-stacks), otherMemory)
 	return nil
 }
 

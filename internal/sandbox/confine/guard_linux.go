@@ -89,7 +89,7 @@ func (p *Policy) memory(exact bool) (bytes int64) {
 		for _, folder := range []string{"/tmp", "/dev/shm"} {
 			var info unix.Statfs_t
 			if unix.Statfs(folder, &info) == nil {
-				bytes += int64(info.Blocks-info.Bfree) * info.Bsize //nolint:unconvert // its type depends on the processor
+				bytes += int64(info.Blocks-info.Bfree) * info.Bsize // its type depends on the processor
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (g *guard) measure() (bytes int64) {
 			}
 			if info, err := entry.Info(); err == nil {
 				if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-					bytes, device = bytes+stat.Blocks*512, uint64(stat.Dev) //nolint:unconvert // its type depends on the processor
+					bytes, device = bytes+stat.Blocks*512, uint64(stat.Dev) // its type depends on the processor
 				}
 			}
 			return nil
@@ -170,7 +170,7 @@ func removedFiles(pid int, device uint64) (bytes int64) {
 	entries, _ := os.ReadDir(folder)
 	for _, entry := range entries {
 		var info unix.Stat_t
-		if unix.Stat(folder+entry.Name(), &info) == nil && info.Nlink == 0 && uint64(info.Dev) == device && info.Mode&unix.S_IFMT == unix.S_IFREG { //nolint:unconvert // its type depends on the processor
+		if unix.Stat(folder+entry.Name(), &info) == nil && info.Nlink == 0 && uint64(info.Dev) == device && info.Mode&unix.S_IFMT == unix.S_IFREG { // its type depends on the processor
 			bytes += info.Blocks * 512
 		}
 	}

@@ -42,7 +42,7 @@ type ruleset struct {
 func (p *Policy) landlockRules() (*ruleset, error) {
 	abi := landlockABI()
 	if !p.Landlock || abi == 0 {
-		return nil, nil //nolint:nilnil // there are no rules
+		return nil, nil // there are no rules
 	}
 	attr := unix.LandlockRulesetAttr{Access_fs: rightsOf(abi)}
 	if p.Network != HostNetwork && abi >= 4 {

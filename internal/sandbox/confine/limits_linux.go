@@ -8,7 +8,7 @@ func computerMemory() int64 {
 	if unix.Sysinfo(&info) != nil {
 		return 2 * mostMemory
 	}
-	return int64(info.Totalram) * int64(info.Unit) //nolint:unconvert // its type depends on the processor
+	return int64(info.Totalram) * int64(info.Unit) // its type depends on the processor
 }
 
 // limit sets the limits of this process, which the program inherits. They hold for each of

@@ -33,7 +33,7 @@ func (p *Policy) restrict() (*watcher, error) {
 		return nil, err
 	}
 	if !p.Seccomp {
-		return nil, nil //nolint:nilnil // nothing is watched
+		return nil, nil // nothing is watched
 	}
 	watch, err := p.filter()
 	return watch, step("seccomp", err)

@@ -44,7 +44,7 @@ func encode(out *bytes.Buffer, row []any) error {
 	var number [binary.MaxVarintLen64]byte
 	sized := func(kind byte, size int) {
 		out.WriteByte(kind)
-		out.Write(number[:binary.PutUvarint(number[:], uint64(size))]) //nolint:gosec // a length
+		out.Write(number[:binary.PutUvarint(number[:], uint64(size))]) // a length
 	}
 	for _, value := range row {
 		switch v := value.(type) {
@@ -104,7 +104,7 @@ func (r *rows) value() (any, error) {
 	}
 	switch kind {
 	case isNull:
-		return nil, nil //nolint:nilnil // the value is NULL
+		return nil, nil // the value is NULL
 	case isFalse, isTrue:
 		return kind == isTrue, nil
 	case isInt:
@@ -128,7 +128,7 @@ func (r *rows) bytes() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size > uint64(r.size) { //nolint:gosec // not negative
+	if size > uint64(r.size) { // not negative
 		return nil, fmt.Errorf("a value of %d bytes in a portion of %d", size, r.size)
 	}
 	if size <= 1<<20 {
@@ -136,7 +136,7 @@ func (r *rows) bytes() ([]byte, error) {
 		_, err = io.ReadFull(r.from, value)
 		return value, err
 	}
-	value, err := io.ReadAll(io.LimitReader(r.from, int64(size))) //nolint:gosec // at most r.size
+	value, err := io.ReadAll(io.LimitReader(r.from, int64(size))) // at most r.size
 	if err == nil && uint64(len(value)) < size {
 		err = io.ErrUnexpectedEOF
 	}
@@ -247,7 +247,7 @@ func (b *Reader) hand(head *tar.Header, from io.Reader, to Taker) error {
 // watched computes the sum of what is read. It distinguishes errors of the backup from
 // those of the Taker.
 type watched struct {
-	ctx    context.Context //nolint:containedctx // for a single file
+	ctx    context.Context // for a single file
 	from   io.Reader
 	sum    hash.Hash
 	size   int64
@@ -300,7 +300,7 @@ func (b *Reader) compare(size int64) error {
 
 // Writer writes a backup. The backup is complete after Close.
 type Writer struct {
-	ctx         context.Context //nolint:containedctx // for a single backup
+	ctx         context.Context // for a single backup
 	zip         *gzip.Writer
 	tar         *tar.Writer
 	at          time.Time
@@ -420,7 +420,7 @@ func (b *Writer) Close() error {
 
 // step reports the progress of a copy and stops the copy when ctx ends.
 type step struct {
-	ctx   context.Context //nolint:containedctx // for a single copy
+	ctx   context.Context // for a single copy
 	moved func(int64)
 }
 

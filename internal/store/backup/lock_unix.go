@@ -14,7 +14,7 @@ func lockFolder(path string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor is an int
+	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { // a descriptor is an int
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			err = errLocked
 		}

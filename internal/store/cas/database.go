@@ -164,7 +164,7 @@ func (s *Database) Remove(ctx context.Context, tx *db.Tx, ref Ref) error {
 // download reads the parts of a content, one after the other. It holds ctx because it
 // lives no longer than one Fetch.
 type download struct {
-	ctx   context.Context //nolint:containedctx // see above
+	ctx   context.Context
 	store *Database
 	ref   Ref
 	left  int64

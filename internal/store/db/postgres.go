@@ -80,9 +80,9 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 		return nil, nil, p.cannotOpen(err)
 	}
 	config, readers := p.config.Copy(), o.Readers
-	config.MaxConns = int32(pgWriters + o.Readers + pgExternal) //nolint:gosec // small
+	config.MaxConns = int32(pgWriters + o.Readers + pgExternal)
 	if p.most > 0 {
-		config.MaxConns = int32(p.most) //nolint:gosec // it was one
+		config.MaxConns = int32(p.most) // it was one
 		readers = min(readers, p.most-pgLeast+1)
 	}
 	all, err := pgxpool.NewWithConfig(ctx, config)
@@ -157,7 +157,7 @@ func (p *postgres) alone(ctx context.Context, what string, f func(*pgx.Conn) err
 func (p *postgres) key(what string) int64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "luanette %s %s", p.schema, what)
-	return int64(h.Sum64()) //nolint:gosec // only the bits matter
+	return int64(h.Sum64())
 }
 
 func (p *postgres) close() error {

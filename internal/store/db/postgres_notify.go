@@ -29,7 +29,7 @@ type pgCarrier struct {
 	p       *postgres
 	broker  *broker
 	channel string
-	ctx     context.Context //nolint:containedctx // of the background goroutines, until close
+	ctx     context.Context // of the background goroutines, until close
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 	begin   sync.Once // listening
@@ -44,7 +44,7 @@ type pgCarrier struct {
 func (p *postgres) carrier(b *broker) carrier {
 	ctx, stop := context.WithCancel(context.Background())
 	return &pgCarrier{
-		p: p, broker: b, channel: fmt.Sprintf("luanette_%x", uint64(p.key("news"))), //nolint:gosec // only the bits matter
+		p: p, broker: b, channel: fmt.Sprintf("luanette_%x", uint64(p.key("news"))),
 		ctx: ctx, stop: stop, waiting: make(chan struct{}, 1),
 	}
 }

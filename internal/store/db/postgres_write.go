@@ -21,7 +21,7 @@ import (
 type serializableWriter struct {
 	p    *postgres
 	db   *sql.DB
-	ctx  context.Context //nolint:containedctx // of the background goroutine, until close
+	ctx  context.Context // of the background goroutine, until close
 	stop context.CancelFunc
 
 	mu      sync.Mutex

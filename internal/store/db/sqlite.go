@@ -408,13 +408,13 @@ func (m *cachingConn) prepared(ctx context.Context, query string) (*cachedStmt, 
 	m.uses++
 	if c := m.statements[query]; c != nil {
 		if c.busy {
-			return nil, nil //nolint:nilnil // nil is not an error here
+			return nil, nil // nil is not an error here
 		}
 		c.used = m.uses
 		return c, nil
 	}
 	if !isCacheable(query) {
-		return nil, nil //nolint:nilnil // as above
+		return nil, nil // as above
 	}
 	stmt, err := m.PrepareContext(ctx, positional(query))
 	if err != nil {

@@ -78,7 +78,7 @@ type Model struct {
 	options Options
 	queries queries
 
-	ctx    context.Context //nolint:containedctx // ends the work in the background
+	ctx    context.Context // ends the work in the background
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
 

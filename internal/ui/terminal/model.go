@@ -15,7 +15,7 @@ const refreshInterval = 500 * time.Millisecond
 
 // model is the state of the dashboard. Update changes it, one message at a time.
 type model struct {
-	ctx    context.Context //nolint:containedctx // Bubble Tea's messages have no context; it ends with Run
+	ctx    context.Context // Bubble Tea's messages have no context; it ends with Run
 	server *server
 	shell  func(context.Context) error
 	now    func() time.Time

@@ -131,7 +131,7 @@ func (s *server) fetchAll(ctx context.Context, now func() time.Time) (*state, er
 
 // shell is a REPL that uses the terminal while the dashboard waits.
 type shell struct {
-	ctx context.Context //nolint:containedctx // Bubble Tea's interface has no context
+	ctx context.Context // Bubble Tea's interface has no context
 	run func(context.Context) error
 }
 

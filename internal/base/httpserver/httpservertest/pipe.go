@@ -14,7 +14,7 @@ func Pipe(t testing.TB, handler http.Handler) net.Conn {
 	client, server := net.Pipe()
 	listener := &pipeListener{closed: make(chan struct{}), conns: make(chan net.Conn, 1)}
 	listener.conns <- server
-	s := &http.Server{Handler: handler} //nolint:gosec // the tests are about what slow clients do to handlers
+	s := &http.Server{Handler: handler} // the tests are about what slow clients do to handlers
 	var work sync.WaitGroup
 	work.Go(func() { _ = s.Serve(listener) })
 	t.Cleanup(func() {

@@ -137,7 +137,7 @@ func NewPrivateServer(t testing.TB) *PrivateServer {
 		}
 		_, i.Port, _ = net.SplitHostPort(listener.Addr().String())
 		i.Addr = address
-		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(i.note)}} //nolint:gosec // a test's
+		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(i.note)}}
 		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 			if state == http.StateNew {
 				i.add("a connection")

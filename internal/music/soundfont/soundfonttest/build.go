@@ -24,11 +24,11 @@ type Zone struct {
 func (s Spec) File() []byte {
 	high, low := make([]int16, 0, len(s.Points)+46), make([]byte, 0, len(s.Points)+46)
 	for _, p := range s.Points {
-		high, low = append(high, int16(p>>8)), append(low, byte(p)) //nolint:gosec // the bits of it
+		high, low = append(high, int16(p>>8)), append(low, byte(p))
 	}
 	high, low = append(high, make([]int16, 46)...), append(low, make([]byte, 46)...)
 	if s.To == 0 {
-		s.To = uint32(len(s.Points)) //nolint:gosec // small
+		s.To = uint32(len(s.Points))
 	}
 	f := font{}
 	r := name("wave")
@@ -53,15 +53,15 @@ func (s Spec) File() []byte {
 // bags writes zones. The last one gets the target 0, by a generator.
 func bags(zones []Zone, target uint16) (bag, gen, mod []byte) {
 	for i, z := range zones {
-		bag = le.AppendUint16(le.AppendUint16(bag, uint16(len(gen)/4)), uint16(len(mod)/10)) //nolint:gosec // small
+		bag = le.AppendUint16(le.AppendUint16(bag, uint16(len(gen)/4)), uint16(len(mod)/10))
 		for _, g := range z.Generators {
-			gen = le.AppendUint16(le.AppendUint16(gen, uint16(g.Number)), uint16(g.Amount)) //nolint:gosec // the same bits
+			gen = le.AppendUint16(le.AppendUint16(gen, uint16(g.Number)), uint16(g.Amount))
 		}
 		if i == len(zones)-1 {
 			gen = le.AppendUint16(le.AppendUint16(gen, target), 0)
 		}
 		for _, m := range z.Modulators {
-			for _, word := range []uint16{m.Source, m.Target, uint16(m.Amount), m.Scale, m.Transform} { //nolint:gosec // the same bits
+			for _, word := range []uint16{m.Source, m.Target, uint16(m.Amount), m.Scale, m.Transform} {
 				mod = le.AppendUint16(mod, word)
 			}
 		}

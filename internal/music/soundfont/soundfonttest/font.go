@@ -28,11 +28,11 @@ func Font() []byte {
 	}
 	silence := make([]int16, 46) // the format wants it after every sample
 	samples := append(append(append(append([]int16{}, period...), silence...), click...), silence...)
-	clickAt := uint32(len(period) + len(silence)) //nolint:gosec // small
+	clickAt := uint32(len(period) + len(silence))
 
 	f := font{}
-	sine := f.sample("sine", 0, uint32(len(period)), 0, uint32(len(period)), Root)                          //nolint:gosec // small
-	tick := f.sample("click", clickAt, clickAt+uint32(len(click)), clickAt, clickAt+uint32(len(click)), 60) //nolint:gosec // small
+	sine := f.sample("sine", 0, uint32(len(period)), 0, uint32(len(period)), Root)
+	tick := f.sample("click", clickAt, clickAt+uint32(len(click)), clickAt, clickAt+uint32(len(click)), 60)
 	whole := f.instrument("Sine", zone{sample: sine, keys: keys(0, 127), loops: true})
 	split := f.instrument("Split", zone{sample: sine, keys: keys(0, 59), loops: true},
 		zone{sample: sine, keys: keys(60, 127), velocities: keys(100, 127), loops: true})
@@ -78,9 +78,9 @@ func (f *font) sample(title string, start, end, loop, loopEnd uint32, root byte)
 }
 
 func (f *font) instrument(title string, zones ...zone) uint16 {
-	f.inst = le.AppendUint16(append(f.inst, name(title)...), uint16(len(f.ibag)/4)) //nolint:gosec // small
+	f.inst = le.AppendUint16(append(f.inst, name(title)...), uint16(len(f.ibag)/4))
 	for _, z := range zones {
-		f.ibag = le.AppendUint16(le.AppendUint16(f.ibag, uint16(len(f.igen)/4)), 0) //nolint:gosec // small
+		f.ibag = le.AppendUint16(le.AppendUint16(f.ibag, uint16(len(f.igen)/4)), 0)
 		add := func(generator, amount uint16) {
 			f.igen = le.AppendUint16(le.AppendUint16(f.igen, generator), amount)
 		}
@@ -99,25 +99,25 @@ func (f *font) instrument(title string, zones ...zone) uint16 {
 
 func (f *font) preset(title string, program, bank, instrument uint16) {
 	r := le.AppendUint16(le.AppendUint16(name(title), program), bank)
-	r = le.AppendUint16(r, uint16(len(f.pbag)/4)) //nolint:gosec // small
+	r = le.AppendUint16(r, uint16(len(f.pbag)/4))
 	f.phdr = append(f.phdr, append(r, make([]byte, 12)...)...)
-	f.pbag = le.AppendUint16(le.AppendUint16(f.pbag, uint16(len(f.pgen)/4)), 0) //nolint:gosec // small
+	f.pbag = le.AppendUint16(le.AppendUint16(f.pbag, uint16(len(f.pgen)/4)), 0)
 	f.pgen = le.AppendUint16(le.AppendUint16(f.pgen, 41), instrument)
 }
 
 // file ends every table and writes them all.
 func (f *font) file(samples []int16, low ...byte) []byte {
-	end := le.AppendUint16(append(name("EOP"), 0, 0, 0, 0), uint16(len(f.pbag)/4)) //nolint:gosec // small
+	end := le.AppendUint16(append(name("EOP"), 0, 0, 0, 0), uint16(len(f.pbag)/4))
 	f.phdr = append(f.phdr, append(end, make([]byte, 12)...)...)
-	f.inst = le.AppendUint16(append(f.inst, name("EOI")...), uint16(len(f.ibag)/4))                  //nolint:gosec // small
-	f.pbag = le.AppendUint16(le.AppendUint16(f.pbag, uint16(len(f.pgen)/4)), uint16(len(f.pmod)/10)) //nolint:gosec // small
-	f.ibag = le.AppendUint16(le.AppendUint16(f.ibag, uint16(len(f.igen)/4)), uint16(len(f.imod)/10)) //nolint:gosec // small
+	f.inst = le.AppendUint16(append(f.inst, name("EOI")...), uint16(len(f.ibag)/4))
+	f.pbag = le.AppendUint16(le.AppendUint16(f.pbag, uint16(len(f.pgen)/4)), uint16(len(f.pmod)/10))
+	f.ibag = le.AppendUint16(le.AppendUint16(f.ibag, uint16(len(f.igen)/4)), uint16(len(f.imod)/10))
 	f.pmod, f.imod = append(f.pmod, make([]byte, 10)...), append(f.imod, make([]byte, 10)...)
 	f.pgen, f.igen = append(f.pgen, 0, 0, 0, 0), append(f.igen, 0, 0, 0, 0)
 	f.shdr = append(append(f.shdr, name("EOS")...), make([]byte, 26)...)
 	var data []byte
 	for _, s := range samples {
-		data = le.AppendUint16(data, uint16(s)) //nolint:gosec // the same bits
+		data = le.AppendUint16(data, uint16(s))
 	}
 	waves := chunk("smpl", data)
 	if len(low) > 0 {
@@ -130,7 +130,7 @@ func (f *font) file(samples []int16, low ...byte) []byte {
 }
 
 func chunk(id string, body []byte) []byte {
-	return append(le.AppendUint32([]byte(id), uint32(len(body))), body...) //nolint:gosec // small
+	return append(le.AppendUint32([]byte(id), uint32(len(body))), body...)
 }
 
 func list(kind string, body []byte) []byte { return chunk("LIST", append([]byte(kind), body...)) }

@@ -411,4 +411,4 @@ func plain(v *commonpb.AnyValue) any {
 	}
 }
 
-func at(nanos uint64) time.Time { return time.Unix(0, int64(nanos)).UTC() } //nolint:gosec // until the year 2262
+func at(nanos uint64) time.Time { return time.Unix(0, int64(nanos)).UTC() } // until the year 2262

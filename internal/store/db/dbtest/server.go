@@ -62,7 +62,7 @@ func newCluster(dir string) (*cluster, error) {
 // refuses.
 func ordinary() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
-		return nil, nil //nolint:nilnil // this process's own user
+		return nil, nil // this process's own user
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -96,7 +96,7 @@ func (c *cluster) command(name string, args ...string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(name, args...) //nolint:noctx // the process of guard stops it
+	cmd := exec.Command(name, args...) // the process of guard stops it
 	cmd.Dir, cmd.Env = c.dir, []string{"PATH=" + c.bin + ":/usr/bin:/bin", "LC_ALL=C"}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: c.as}
