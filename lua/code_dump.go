@@ -2,7 +2,6 @@ package lua
 
 import (
 	"encoding/binary"
-	"io"
 	"math"
 	"unsafe"
 )
@@ -16,8 +15,6 @@ const (
 	binaryVersion   = "\x54\x00\x19\x93\r\n\x1a\n\x04\x08\x08" +
 		"\x78\x56\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x28\x77\x40" + "Luanette\x01"
 )
-
-func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(r) }
 
 // dumper writes code.
 type dumper struct {

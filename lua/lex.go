@@ -3,7 +3,6 @@ package lua
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // token is a kind of token: a byte for single characters, else one of these.
@@ -437,25 +436,5 @@ func (l *lexer) unicodeEscape() {
 		panic(l.escapeError("missing '}'"))
 	}
 	l.pos++
-	l.buf = appendCode(l.buf, uint32(n))
-}
-
-// appendCode encodes any number below 2^31 the way UTF-8 first did, which
-// allows sequences of up to six bytes and surrogates.
-func appendCode(dst []byte, code uint32) []byte {
-	if code < utf8.RuneSelf {
-		return append(dst, byte(code))
-	}
-	var tail [6]byte
-	n := len(tail)
-	limit := uint32(0x3f) // largest code the first byte still holds
-	for code > limit {
-		n--
-		tail[n] = 0x80 | byte(code&0x3f)
-		code >>= 6
-		limit >>= 1
-	}
-	n--
-	tail[n] = byte(^limit<<1) | byte(code)
-	return append(dst, tail[n:]...)
+	l.buf = appendUTF8(l.buf, uint32(n))
 }

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"errors"
+	"io"
 	"os"
 	"strings"
 )
@@ -74,10 +75,7 @@ func baseLoad(c *Call) error {
 		source, err = readPieces(c)
 	}
 	if err != nil {
-		if isFatal(err) {
-			return err
-		}
-		return c.Return(Nil, c.state.asError(err).Value)
+		return failLoading(c, err)
 	}
 	env := c.state.globals.Value()
 	if c.NArgs() >= 4 {
@@ -126,7 +124,7 @@ func (s *State) readChunk(path string) (source, chunkname string, err error) {
 	var data []byte
 	if path == "" {
 		chunkname = "=stdin"
-		data, err = readAll(s.stdin())
+		data, err = io.ReadAll(s.stdin())
 	} else {
 		chunkname = "@" + path
 		data, err = os.ReadFile(path)

@@ -91,17 +91,10 @@ func (s *State) depthError() error {
 // behind it. A Lua function gets a frame, to be run by exec; a host function
 // runs at once. Exit is set when a frame entered from Go has returned.
 func (s *State) call(t *Thread, at, nargs int, to returnTo) (exit bool, err error) {
-	for chain := 0; !t.stack[at].isFunction(); chain++ {
-		h := s.metamethod(t.stack[at], evCall)
-		if h.p == nil || chain > maxDepth {
-			return false, s.typeErrorAt("call", t.stack[at], at)
-		}
-		if err := t.reserve(at + nargs + 2); err != nil {
+	if !t.stack[at].isFunction() {
+		if nargs, err = s.callable(t, at, nargs); err != nil {
 			return false, err
 		}
-		copy(t.stack[at+1:at+nargs+2], t.stack[at:at+nargs+1])
-		t.stack[at] = h
-		nargs++
 	}
 	s.account.fuel--
 	if s.account.fuel < 0 {
@@ -129,6 +122,24 @@ func (s *State) call(t *Thread, at, nargs int, to returnTo) (exit bool, err erro
 		return false, s.callHook(t, to.flags&frameTail != 0)
 	}
 	return false, nil
+}
+
+// callable puts the metamethod __call of a value that is no function below it, as what is
+// called, and so on, and returns the number of arguments then.
+func (s *State) callable(t *Thread, at, nargs int) (int, error) {
+	for chain := 0; !t.stack[at].isFunction(); chain++ {
+		h := s.metamethod(t.stack[at], evCall)
+		if h.p == nil || chain > maxDepth {
+			return 0, s.typeErrorAt("call", t.stack[at], at)
+		}
+		if err := t.reserve(at + nargs + 2); err != nil {
+			return 0, err
+		}
+		copy(t.stack[at+1:at+nargs+2], t.stack[at:at+nargs+1])
+		t.stack[at] = h
+		nargs++
+	}
+	return nargs, nil
 }
 
 func (s *State) callHost(t *Thread, f *Function, at, nargs int, to returnTo) (exit bool, err error) {
@@ -307,28 +318,20 @@ func (s *State) makeWay(t *Thread) error {
 // tailCall replaces the running frame by a call.
 func (s *State) tailCall(t *Thread, at, nargs int) error {
 	f := *t.frame()
-	for chain := 0; !t.stack[at].isFunction(); chain++ {
-		h := s.metamethod(t.stack[at], evCall)
-		if h.p == nil || chain > maxDepth {
-			return s.typeErrorAt("call", t.stack[at], at)
-		}
-		if err := t.reserve(at + nargs + 2); err != nil {
-			return err
-		}
-		copy(t.stack[at+1:at+nargs+2], t.stack[at:at+nargs+1])
-		t.stack[at] = h
-		nargs++
+	nargs, err := s.callable(t, at, nargs)
+	if err != nil {
+		return err
 	}
 	if p := t.stack[at].function().proto; p == nil || p.hosted() {
 		// Host functions run at once, and those a host wrote in Lua keep their
 		// caller on the stack like them: an ordinary call, whose results the
 		// return instruction behind it passes on.
-		_, err := s.call(t, at, nargs, returnTo{want: -1})
+		_, err = s.call(t, at, nargs, returnTo{want: -1})
 		return err
 	}
 	copy(t.stack[f.ret:], t.stack[at:at+nargs+1])
 	t.frames = t.frames[:len(t.frames)-1]
-	_, err := s.call(t, int(f.ret), nargs, returnTo{want: f.want, flags: f.flags | frameTail, cont: f.cont, a: f.a})
+	_, err = s.call(t, int(f.ret), nargs, returnTo{want: f.want, flags: f.flags | frameTail, cont: f.cont, a: f.a})
 	return err
 }
 
