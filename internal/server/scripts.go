@@ -88,7 +88,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.P
 	}
 	return script.NewRunner(script.Options{
 		Tools: srv.catalog, Upstreams: script.Upstreams{Set: srv.upstreams, CheckURL: servertools.AllowHosts(srv.config.MCP.AllowedHosts)},
-		Results: script.Results{Store: srv.results}, Fields: srv.fieldsOf,
+		Results: srv.results, Fields: srv.fieldsOf,
 		Events: srv.bus, Log: srv.log,
 		Tracer: srv.telemetry.Tracer("script"), Meter: srv.telemetry.Meter("script"),
 		JavaScript: javascript, Memory: pool, CPU: srv.orgs, Language: srv.scriptLanguage, KV: values, Jobs: srv.scriptJobs,

@@ -37,7 +37,7 @@ func Bind(function any) func(context.Context, *Services, Args) ([]Value, error) 
 				n++
 			}
 		}
-		return results(f.Call(in))
+		return valuesOf(f.Call(in))
 	}
 }
 
@@ -84,8 +84,8 @@ func (a Args) as(i int, t reflect.Type) (reflect.Value, error) {
 	return v.Elem(), err
 }
 
-// results converts the results of a Go function. Beside an error they do not count.
-func results(out []reflect.Value) ([]Value, error) {
+// valuesOf converts the results of a Go function. Beside an error they do not count.
+func valuesOf(out []reflect.Value) ([]Value, error) {
 	if last := len(out) - 1; last >= 0 && out[last].Type() == reflect.TypeFor[error]() {
 		if err, failed := out[last].Interface().(error); failed {
 			return nil, err

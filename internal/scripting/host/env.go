@@ -55,8 +55,8 @@ func (e *Env) SetMeter(m Meter) { e.meter = m }
 
 // WantsLines reports whether the engine should call SetLine before each effect.
 func (e *Env) WantsLines() bool {
-	_, ok := e.handler.(flowHandler)
-	return ok
+	a, ok := e.handler.(around)
+	return ok && a.lines
 }
 
 // SetLine sets the script line of the next effect.
@@ -273,27 +273,31 @@ func (d denyHandler) Handle(ctx context.Context, e Effect, live func(context.Con
 		WithHint("move it into main(params): the script's top level and describe() must have no effects")
 }
 
-// LimitEffects refuses effects after limit of them; observations and nondeterministic
-// effects do not count.
-func LimitEffects(inner Handler, limit int64) Handler {
-	return &limitHandler{inner: inner, limit: limit}
+// around is a Handler that does something before or after another.
+type around struct {
+	inner  Handler
+	lines  bool // it wants to know the lines of effects
+	handle func(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error)
 }
 
-type limitHandler struct {
-	inner Handler
-	limit int64
-	used  atomic.Int64
+func (a around) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	return a.handle(ctx, e, live)
 }
 
 // Rehearsing implements the check of the function Rehearsing.
-func (d *limitHandler) Rehearsing() bool { return Rehearsing(d.inner) }
+func (a around) Rehearsing() bool { return Rehearsing(a.inner) }
 
-func (d *limitHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
-	if e.Kind != Observe && e.Kind != Nondeterministic && d.used.Add(1) > d.limit {
-		return nil, fault.New(fault.Limit, "%s: the run's budget of %d calls is used up", e.Name, d.limit).
-			WithHint("do more per call, or split the work over several runs")
-	}
-	return d.inner.Handle(ctx, e, live)
+// LimitEffects refuses effects after limit of them; observations and nondeterministic
+// effects do not count.
+func LimitEffects(inner Handler, limit int64) Handler {
+	var used atomic.Int64
+	return around{inner: inner, handle: func(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+		if e.Kind != Observe && e.Kind != Nondeterministic && used.Add(1) > limit {
+			return nil, fault.New(fault.Limit, "%s: the run's budget of %d calls is used up", e.Name, limit).
+				WithHint("do more per call, or split the work over several runs")
+		}
+		return inner.Handle(ctx, e, live)
+	}}
 }
 
 // Flow tracks what a run has read and decides where that data may go. It is safe for
@@ -319,23 +323,13 @@ func TrackFlow(inner Handler, flow Flow) Handler {
 	if flow == nil {
 		return inner
 	}
-	return flowHandler{inner, flow}
-}
-
-type flowHandler struct {
-	inner Handler
-	flow  Flow
-}
-
-// Rehearsing implements the check of the function Rehearsing.
-func (d flowHandler) Rehearsing() bool { return Rehearsing(d.inner) }
-
-func (d flowHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
-	if err := d.flow.Check(ctx, e); err != nil {
-		return nil, err
-	}
-	defer d.flow.Answered(ctx, e)
-	return d.inner.Handle(ctx, e, live)
+	return around{inner: inner, lines: true, handle: func(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+		if err := flow.Check(ctx, e); err != nil {
+			return nil, err
+		}
+		defer flow.Answered(ctx, e)
+		return inner.Handle(ctx, e, live)
+	}}
 }
 
 // ToolCounter counts the tools a run calls and refuses calls after Limit of them; 0
@@ -385,30 +379,22 @@ func (c *ToolCounter) Count() int64 {
 }
 
 // Wrap counts the tool calls that are passed to inner.
-func (c *ToolCounter) Wrap(inner Handler) Handler { return toolCountHandler{inner, c} }
-
-type toolCountHandler struct {
-	inner Handler
-	count *ToolCounter
-}
-
-// Rehearsing implements the check of the function Rehearsing.
-func (d toolCountHandler) Rehearsing() bool { return Rehearsing(d.inner) }
-
-func (d toolCountHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
-	if e.Name == callEffect {
-		made := d.count.made.Add(1)
-		if d.count.Limit > 0 && made > d.count.Limit {
-			return nil, fault.New(fault.Limit, "%s: the run's limit of %d tool calls is used up", title(e.Name, e.Args), d.count.Limit).
-				WithHint("use tools that do more per call, or split the work over several runs").
-				WithDetails(map[string]int64{"calls_made": d.count.Limit, "limit": d.count.Limit})
+func (c *ToolCounter) Wrap(inner Handler) Handler {
+	return around{inner: inner, handle: func(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+		if e.Name != callEffect {
+			return inner.Handle(ctx, e, live)
 		}
-		end := d.count.begin(made, title(e.Name, e.Args))
-		values, err := d.inner.Handle(ctx, e, live)
+		made := c.made.Add(1)
+		if c.Limit > 0 && made > c.Limit {
+			return nil, fault.New(fault.Limit, "%s: the run's limit of %d tool calls is used up", title(e.Name, e.Args), c.Limit).
+				WithHint("use tools that do more per call, or split the work over several runs").
+				WithDetails(map[string]int64{"calls_made": c.Limit, "limit": c.Limit})
+		}
+		end := c.begin(made, title(e.Name, e.Args))
+		values, err := inner.Handle(ctx, e, live)
 		if ctx.Err() == nil {
 			end()
 		}
 		return values, err
-	}
-	return d.inner.Handle(ctx, e, live)
+	}}
 }

@@ -429,7 +429,7 @@ func (o *overlayKV) Delete(ctx context.Context, key string) (bool, error) {
 }
 
 // Swap compares with what Get returns.
-func (o *overlayKV) Swap(ctx context.Context, key string, c KVChange) (bool, error) {
+func (o *overlayKV) Swap(ctx context.Context, key string, c kv.Change) (bool, error) {
 	value, err := o.Get(ctx, key)
 	if err == nil {
 		err = kv.Check(key, c.New)

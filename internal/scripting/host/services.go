@@ -18,6 +18,8 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/kv"
+	"github.com/luanette/luanette/internal/tools/results"
 )
 
 // Services is what effects use: the parts of the server and the machine that a run has
@@ -239,16 +241,9 @@ type KV interface {
 	// Swap stores the new value if the present one is old, and reports whether it was;
 	// nil means that there is no value. A change with the same token, if it is not "", is
 	// made once.
-	Swap(ctx context.Context, key string, change KVChange) (bool, error)
+	Swap(ctx context.Context, key string, change kv.Change) (bool, error)
 	// List returns the values whose keys begin with prefix, sorted by key.
 	List(ctx context.Context, prefix string) ([]KVEntry, error)
-}
-
-// KVChange is a conditional change of a value.
-type KVChange struct {
-	Old, New json.RawMessage // nil means that there is no value
-	Lifetime time.Duration   // of the new value; 0 means no limit
-	Token    string
 }
 
 // KVEntry is a stored value as scripts see it.
@@ -299,20 +294,10 @@ func (w *Services) Token(ctx context.Context) string {
 type Results interface {
 	// Read returns a value, or the part that a JSON pointer selects.
 	Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error)
-	// Slice returns count items of a list, or characters of a text, after skipping the
-	// first; total is how many there are.
-	Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (part json.RawMessage, total int, err error)
-	// Keep stores a value and returns its handle.
-	Keep(ctx context.Context, owner, source string, value json.RawMessage) (handle string, err error)
+	// Slice skips items of a list, or characters of a text, and returns the next count.
+	Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (results.Part, error)
+	// Put stores a value.
+	Put(ctx context.Context, owner, source string, value json.RawMessage) (results.Stored, error)
 	// List lists the stored values, the newest first.
-	List(ctx context.Context, owner string) ([]StoredResult, error)
-}
-
-// StoredResult describes a stored value.
-type StoredResult struct {
-	Handle  string    `json:"handle"`
-	Source  string    `json:"source"`
-	Shape   string    `json:"shape"`
-	Bytes   int64     `json:"bytes"`
-	Expires time.Time `json:"expires"`
+	List(ctx context.Context, owner string) ([]results.Stored, error)
 }

@@ -102,7 +102,7 @@ func (r *Runner) callDescribe(ctx context.Context, engine engine, q Request) (De
 	d, err := readDescription(outcome.Result)
 	if err != nil {
 		return Description{}, &Error{
-			Kind: Misdescribed, Script: q.label(), Message: err.Error(), Troubleshooting: r.advice(q, Misdescribed), cause: err, language: q.language(),
+			Kind: Misdescribed, Script: q.label(), Message: err.Error(), Troubleshooting: q.advice(Misdescribed), cause: err, language: q.language(),
 		}
 	}
 	return d, nil

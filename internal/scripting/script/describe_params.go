@@ -300,8 +300,8 @@ func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
 	if err != nil {
 		return q, err
 	}
-	if engine, err := r.engineFor(q); err == nil && d.noMain {
-		return q, r.explain(ctx, q, missingMain(engine.advice(MissingMain)))
+	if _, err := r.engineFor(q); err == nil && d.noMain {
+		return q, r.explain(ctx, q, missingMain(q.advice(MissingMain)))
 	}
 	return r.checkParams(ctx, q, d)
 }

@@ -36,8 +36,6 @@ type engine interface {
 	// explain fills e from an error of run or compile: kind, message, stack, and hints
 	// specific to the language.
 	explain(ctx context.Context, r *Runner, q Request, err error, e *Error)
-	// advice returns general hints for failures of a kind.
-	advice(kind Kind) []string
 	// turn prepares a run in a saved state; nil means a fresh one.
 	turn(saved []byte) turn
 }

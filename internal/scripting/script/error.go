@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,30 +81,32 @@ func (f Frame) String() string {
 	return text
 }
 
-// title is the headline of each kind.
+// titles are the headlines of kinds that have one of their own.
+var titles = map[Kind]string{
+	MissingMain:  "Missing main()",
+	ToolError:    "Tool Call Failed",
+	ResultError:  "Result Cannot Be Returned",
+	Misdescribed: "Script Cannot Be Described",
+	Timeout:      "Script Timed Out",
+	OutOfMemory:  "Script Out Of Memory",
+	LimitError:   "Script Limit Exceeded",
+	Cancelled:    "Script Cancelled",
+}
+
 func (e *Error) title() string {
-	switch e.Kind {
-	case SyntaxError:
+	if e.Kind == SyntaxError {
 		return e.languageName() + " Syntax Error"
-	case MissingMain:
-		return "Missing main()"
-	case ToolError:
-		return "Tool Call Failed"
-	case ResultError:
-		return "Result Cannot Be Returned"
-	case Misdescribed:
-		return "Script Cannot Be Described"
-	case Timeout:
-		return "Script Timed Out"
-	case OutOfMemory:
-		return "Script Out Of Memory"
-	case LimitError:
-		return "Script Limit Exceeded"
-	case Cancelled:
-		return "Script Cancelled"
-	default:
-		return e.languageName() + " Runtime Error"
 	}
+	return cmp.Or(titles[e.Kind], e.languageName()+" Runtime Error")
+}
+
+// faultCodes are the codes of kinds that are not fault.Script.
+var faultCodes = map[Kind]fault.Code{
+	Timeout:     fault.Timeout,
+	OutOfMemory: fault.Limit,
+	LimitError:  fault.Limit,
+	Cancelled:   fault.Cancelled,
+	ParamsError: fault.InvalidParams,
 }
 
 // languageName returns the name of the script's language.
@@ -156,22 +159,11 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // Fault returns the failure as a fault, with itself as the details.
 func (e *Error) Fault() *fault.Error {
-	code := fault.Script
-	switch e.Kind {
-	case Timeout:
-		code = fault.Timeout
-	case OutOfMemory, LimitError:
-		code = fault.Limit
-	case Cancelled:
-		code = fault.Cancelled
-	case ParamsError:
-		code = fault.InvalidParams
-	}
 	details, err := json.Marshal(e)
 	if err != nil {
 		details = nil
 	}
-	return &fault.Error{Code: code, Err: e, Details: details}
+	return &fault.Error{Code: cmp.Or(faultCodes[e.Kind], fault.Script), Err: e, Details: details}
 }
 
 // tellCalls makes a failure name the tools that the run waited for when its time was over
@@ -225,17 +217,92 @@ func (r *Runner) explain(ctx context.Context, q Request, err error) *Error {
 	}
 	e.locate(q)
 	e.suggestField(ctx, r, q)
-	e.Troubleshooting = append(e.Troubleshooting, r.advice(q, e.Kind)...)
+	e.Troubleshooting = append(e.Troubleshooting, q.advice(e.Kind)...)
 	return e
 }
 
-// advice returns general hints for failures of a kind, for the request's language.
-func (r *Runner) advice(q Request, kind Kind) []string {
-	engine, err := r.engineFor(q)
-	if err != nil {
-		return nil
-	}
-	return engine.advice(kind)
+// advice returns general hints for failures of a kind.
+func (q Request) advice(kind Kind) []string { return advice[q.language()][kind] }
+
+// advice has general hints for failures, by language and kind.
+var advice = map[string]map[Kind][]string{
+	Lua: {
+		SyntaxError: {
+			"Check for a missing 'end', 'then', 'do', bracket or quote near the line",
+			"Lua uses ~= for not-equal, .. to join strings, and -- for comments",
+		},
+		MissingMain: {
+			"Define: function main(params) return { ok = true } end",
+			"main must be a global function, not a local one",
+		},
+		NilCall: {
+			"Check that the function or tool exists and is spelled as in search_tools",
+			"Tools are called as mcp.<namespace>.<tool>{ ... }",
+		},
+		IndexError: {
+			"Check that the value is a table before reading a field of it",
+			"A missing key reads as nil; a JSON null is json.null",
+		},
+		TypeError: {
+			"Check the types of the values on this line",
+			"tostring() and tonumber() convert between strings and numbers",
+		},
+		ToolError: {
+			"Check the arguments against the tool's schema with get_tool_definitions",
+			"Use pcall to continue when a tool fails",
+		},
+		Timeout: {
+			"Look for a loop that does not end",
+			"Split long work into several runs, or run it as a job",
+		},
+		OutOfMemory: {
+			"Look for a table or string that grows without end",
+			"Handle large data in pieces",
+		},
+		Misdescribed: {
+			"Define: function describe() return { name = \"my_tool\", description = \"what it does\", params = { n = { type = \"number\", required = true } } } end",
+		},
+		ResultError: {
+			"Return plain data: strings, numbers, booleans and tables of them",
+			"A table is a list or has named keys, not both; json.null fills an empty place in a list",
+		},
+	},
+	JavaScript: {
+		SyntaxError: {
+			"Check for a missing bracket, brace, quote or comma near the line",
+			"Modules are not available: no import and no export",
+		},
+		MissingMain: {
+			"Define: async function main(params) { return { ok: true } }",
+			"main must be defined at the top level, and the top level must not return",
+		},
+		NilCall: {
+			"Check that the function or tool exists and is spelled as in search_tools",
+			"Tools are called as await mcp.<namespace>.<tool>({ ... })",
+		},
+		IndexError: {
+			"Check that the value exists before reading a property of it, or write value?.property",
+			"Tool calls return promises: await them before reading their results",
+		},
+		TypeError: {"Check the types of the values on this line"},
+		ToolError: {
+			"Check the arguments against the tool's schema with get_tool_definitions",
+			"Use try and catch to continue when a tool fails",
+		},
+		Timeout: {
+			"Look for a loop that does not end",
+			"Calls that do not depend on each other go together: await Promise.all([ ... ])",
+			"Split long work into several runs, or run it as a job",
+		},
+		OutOfMemory: {
+			"Look for an array or string that grows without end",
+			"Handle large data in pieces",
+		},
+		Misdescribed: {
+			`Define: function describe() { return { name: "my_tool", description: "what it does", params: { n: { type: "number", required: true } } } }`,
+		},
+		ResultError: {"Return plain data without cycles, and only types that JSON supports"},
+	},
 }
 
 // label names the script in headlines.

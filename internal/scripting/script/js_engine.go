@@ -77,7 +77,7 @@ func (e *JavaScriptEngine) run(ctx context.Context, q Request, limits Limits, en
 	defer stop(nil)
 	h := &jsHost{engine: e, env: env, stop: stop}
 	if name := q.required(); name != "" && !e.mayDefine(q, name) { //nolint:contextcheck // it waits for nothing
-		return nil, missingMain(e.advice(MissingMain))
+		return nil, missingMain(q.advice(MissingMain))
 	}
 	program := e.program(ctx, q, limits, h)
 	var outcome js.Outcome
@@ -93,7 +93,7 @@ func (e *JavaScriptEngine) run(ctx context.Context, q Request, limits Limits, en
 	if outcome.Absent {
 		entry := q.entryPoint()
 		if !entry.optional {
-			return nil, missingMain(e.advice(MissingMain))
+			return nil, missingMain(q.advice(MissingMain))
 		}
 		entry.absent = true
 	}

@@ -246,34 +246,6 @@ func calledAt(line string, column int) string {
 	return strings.TrimLeft(pathBefore().FindString(before), ".?])'\"") + wordAfter().FindString(after)
 }
 
-// advice returns general hints for failures in JavaScript.
-func (e *JavaScriptEngine) advice(kind Kind) []string {
-	switch kind {
-	case SyntaxError:
-		return []string{"Check for a missing bracket, brace, quote or comma near the line", "Modules are not available: no import and no export"}
-	case MissingMain:
-		return []string{"Define: async function main(params) { return { ok: true } }", "main must be defined at the top level, and the top level must not return"}
-	case NilCall:
-		return []string{"Check that the function or tool exists and is spelled as in search_tools", "Tools are called as await mcp.<namespace>.<tool>({ ... })"}
-	case IndexError:
-		return []string{"Check that the value exists before reading a property of it, or write value?.property", "Tool calls return promises: await them before reading their results"}
-	case TypeError:
-		return []string{"Check the types of the values on this line"}
-	case ToolError:
-		return []string{"Check the arguments against the tool's schema with get_tool_definitions", "Use try and catch to continue when a tool fails"}
-	case Timeout:
-		return []string{"Look for a loop that does not end", "Calls that do not depend on each other go together: await Promise.all([ ... ])", "Split long work into several runs, or run it as a job"}
-	case OutOfMemory:
-		return []string{"Look for an array or string that grows without end", "Handle large data in pieces"}
-	case Misdescribed:
-		return []string{`Define: function describe() { return { name: "my_tool", description: "what it does", params: { n: { type: "number", required: true } } } }`}
-	case ResultError:
-		return []string{"Return plain data without cycles, and only types that JSON supports"}
-	default:
-		return nil
-	}
-}
-
 // globals returns the tools that can be called by their plain names, of those that the
 // source mentions. The tools depend on the outside, so the query passes the Handler; if it is
 // refused, only mcp.<namespace>.<tool> works.

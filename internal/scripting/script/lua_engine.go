@@ -163,7 +163,7 @@ func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([
 		state.Store(lazyKey{}, &lazyTables{next: state.Globals().GetString("next")})
 	}
 	if name := q.required(); name != "" && !mentionsGlobal(program.chunk, name) {
-		return nil, missingMain(e.advice(MissingMain))
+		return nil, missingMain(q.advice(MissingMain))
 	}
 	results, err := state.Call(ctx, state.Instantiate(program.chunk, state.Globals().Value()).Value())
 	if entry := q.entryPoint(); err == nil && entry != nil {
@@ -184,8 +184,9 @@ func (e *luaEngine) program(ctx context.Context, state *lua.State, preludes *pre
 	})
 }
 
-// endKey is the key of the function that a state's preludes registered with atEnd.
-type endKey struct{}
+// atEndName is the registry key of the function that a state's preludes registered with
+// atEnd. Copies and restored states find it there too.
+const atEndName = "luanette.at_end"
 
 // atEnd(fn) registers fn to be called when a run ends.
 func atEnd(c *lua.Call) error {
@@ -193,15 +194,15 @@ func atEnd(c *lua.Call) error {
 	if err != nil {
 		return err
 	}
-	c.State().Store(endKey{}, fn)
+	c.State().Registry().SetString(atEndName, fn.Value())
 	return nil
 }
 
 // finish calls the function registered with atEnd, which closes files that the script
 // left open.
 func finish(ctx context.Context, state *lua.State) error {
-	fn, _ := state.Stored(endKey{}).(*lua.Function)
-	if fn == nil {
+	fn, ok := state.Registry().GetString(atEndName).AsFunction()
+	if !ok {
 		return nil
 	}
 	_, err := state.Call(ctx, fn.Value())
@@ -247,7 +248,7 @@ func compileChunk(ctx context.Context, state *lua.State, q Request) (*lua.Proto,
 		return nil, err
 	}
 	if err != nil {
-		failure := &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: luaAdvice(SyntaxError), cause: err}
+		failure := &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: advice[Lua][SyntaxError], cause: err}
 		if likeJavaScript().MatchString(q.Source) {
 			failure.Suggestions = []string{`This looks like JavaScript but was read as Lua: set language to "javascript"`}
 		}
@@ -276,7 +277,7 @@ func callEntry(ctx context.Context, state *lua.State, q Request, e *entry) ([]lu
 		return nil, nil
 	}
 	if !ok {
-		return nil, missingMain(luaAdvice(MissingMain))
+		return nil, missingMain(advice[Lua][MissingMain])
 	}
 	params := q.Params
 	if len(params) == 0 {
@@ -312,7 +313,7 @@ func resultOf(state *lua.State, values []lua.Value) (json.RawMessage, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, &Error{Kind: ResultError, Message: "the result " + conversionProblem(err), Troubleshooting: luaAdvice(ResultError), cause: err}
+		return nil, &Error{Kind: ResultError, Message: "the result " + conversionProblem(err), Troubleshooting: advice[Lua][ResultError], cause: err}
 	}
 	return result, nil
 }
@@ -392,9 +393,6 @@ func (t *luaTurn) stateAfter(_ context.Context, failed error) ([]byte, bool, []s
 	return saved.Bytes(), true, warnings
 }
 
-// atEndName is the registry key of the function that the preludes registered with atEnd.
-const atEndName = "luanette.at_end"
-
 // open prepares the state for this run.
 func (t *luaTurn) open(ctx context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
 	state, err := t.obtain(ctx, limits, env, seed)
@@ -402,9 +400,6 @@ func (t *luaTurn) open(ctx context.Context, limits Limits, env *host.Env, seed u
 		return nil, err
 	}
 	state.Store(envKey{}, env)
-	if end, ok := state.Registry().GetString(atEndName).AsFunction(); ok {
-		state.Store(endKey{}, end)
-	}
 	t.state = state
 	return state, nil
 }
@@ -423,14 +418,7 @@ func (t *luaTurn) obtain(ctx context.Context, limits Limits, env *host.Env, seed
 		}
 		return state, t.failed
 	}
-	state, err := t.engine.open(ctx, limits, env, seed)
-	if err != nil {
-		return nil, err
-	}
-	if end, ok := state.Stored(endKey{}).(*lua.Function); ok {
-		state.Registry().SetString(atEndName, end.Value())
-	}
-	return state, nil
+	return t.engine.open(ctx, limits, env, seed)
 }
 
 // luaState is a state that stays in memory between turns.

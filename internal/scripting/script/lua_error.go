@@ -271,33 +271,3 @@ func frames(traceback, script string) []Frame {
 	}
 	return stack
 }
-
-func (e *luaEngine) advice(kind Kind) []string { return luaAdvice(kind) }
-
-// luaAdvice returns general hints for failures in Lua.
-func luaAdvice(kind Kind) []string {
-	switch kind {
-	case SyntaxError:
-		return []string{"Check for a missing 'end', 'then', 'do', bracket or quote near the line", "Lua uses ~= for not-equal, .. to join strings, and -- for comments"}
-	case MissingMain:
-		return []string{"Define: function main(params) return { ok = true } end", "main must be a global function, not a local one"}
-	case NilCall:
-		return []string{"Check that the function or tool exists and is spelled as in search_tools", "Tools are called as mcp.<namespace>.<tool>{ ... }"}
-	case IndexError:
-		return []string{"Check that the value is a table before reading a field of it", "A missing key reads as nil; a JSON null is json.null"}
-	case TypeError:
-		return []string{"Check the types of the values on this line", "tostring() and tonumber() convert between strings and numbers"}
-	case ToolError:
-		return []string{"Check the arguments against the tool's schema with get_tool_definitions", "Use pcall to continue when a tool fails"}
-	case Timeout:
-		return []string{"Look for a loop that does not end", "Split long work into several runs, or run it as a job"}
-	case OutOfMemory:
-		return []string{"Look for a table or string that grows without end", "Handle large data in pieces"}
-	case Misdescribed:
-		return []string{"Define: function describe() return { name = \"my_tool\", description = \"what it does\", params = { n = { type = \"number\", required = true } } } end"}
-	case ResultError:
-		return []string{"Return plain data: strings, numbers, booleans and tables of them", "A table is a list or has named keys, not both; json.null fills an empty place in a list"}
-	default:
-		return nil
-	}
-}

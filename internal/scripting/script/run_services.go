@@ -11,7 +11,6 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/kv"
-	"github.com/luanette/luanette/internal/tools/results"
 )
 
 // Jobs starts jobs in the background.
@@ -142,14 +141,14 @@ func (v scriptValues) Delete(ctx context.Context, key string) (bool, error) {
 	return v.store.Delete(ctx, v.space, key)
 }
 
-func (v scriptValues) Swap(ctx context.Context, key string, c host.KVChange) (bool, error) {
+func (v scriptValues) Swap(ctx context.Context, key string, c kv.Change) (bool, error) {
 	if err := v.recall(ctx); err != nil {
 		return false, err
 	}
 	if err := v.remember(ctx); err != nil {
 		return false, err
 	}
-	return v.store.Swap(ctx, v.space, key, kv.Change{Old: c.Old, New: c.New, Lifetime: c.Lifetime, Token: c.Token})
+	return v.store.Swap(ctx, v.space, key, c)
 }
 
 func (v scriptValues) List(ctx context.Context, prefix string) ([]host.KVEntry, error) {
@@ -179,29 +178,4 @@ func (r *Runner) filesFor(ctx context.Context) host.FilesOptions {
 		}
 	}
 	return options
-}
-
-// Results is the store of large results for scripts.
-type Results struct{ *results.Store }
-
-// Slice returns a part of a stored result and the number of items.
-func (s Results) Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (json.RawMessage, int, error) {
-	part, err := s.Store.Slice(ctx, owner, handle, pointer, skip, count)
-	return part.Value, part.Total, err
-}
-
-// Keep stores a result and returns its handle.
-func (s Results) Keep(ctx context.Context, owner, source string, value json.RawMessage) (string, error) {
-	stored, err := s.Store.Put(ctx, owner, source, value)
-	return stored.Handle, err
-}
-
-// List returns the stored results of an owner.
-func (s Results) List(ctx context.Context, owner string) ([]host.StoredResult, error) {
-	all, err := s.Store.List(ctx, owner)
-	list := make([]host.StoredResult, len(all))
-	for i, k := range all {
-		list[i] = host.StoredResult{Handle: k.Handle, Source: k.Source, Shape: k.Shape, Bytes: k.Size, Expires: k.Expires}
-	}
-	return list, err
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/store/kv"
+	"github.com/luanette/luanette/internal/tools/results"
 )
 
 // instantClock is a clock on which waiting takes no time: it advances at once by the
@@ -103,24 +104,24 @@ func (s *resultStore) Read(_ context.Context, _, handle, pointer string) (json.R
 	return s.values[n-1], nil
 }
 
-func (s *resultStore) Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (json.RawMessage, int, error) {
+func (s *resultStore) Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (results.Part, error) {
 	value, err := s.Read(ctx, owner, handle, pointer)
 	if err != nil {
-		return nil, 0, err
+		return results.Part{}, err
 	}
 	items, _ := rawjson.Items(value)
 	raw, err := json.Marshal(items[skip:min(skip+count, len(items))])
-	return raw, len(items), err
+	return results.Part{Value: raw, Total: len(items)}, err
 }
 
-func (s *resultStore) Keep(_ context.Context, _, _ string, value json.RawMessage) (string, error) {
+func (s *resultStore) Put(_ context.Context, _, _ string, value json.RawMessage) (results.Stored, error) {
 	s.values = append(s.values, value)
-	return fmt.Sprintf("$r%d", len(s.values)), nil
+	return results.Stored{Handle: fmt.Sprintf("$r%d", len(s.values))}, nil
 }
 
-func (s *resultStore) List(context.Context, string) (all []host.StoredResult, err error) {
+func (s *resultStore) List(context.Context, string) (all []results.Stored, err error) {
 	for i, v := range s.values {
-		all = append(all, host.StoredResult{Handle: fmt.Sprintf("$r%d", i+1), Source: "script", Bytes: int64(len(v))})
+		all = append(all, results.Stored{Handle: fmt.Sprintf("$r%d", i+1), Source: "script", Size: int64(len(v))})
 	}
 	return all, nil
 }

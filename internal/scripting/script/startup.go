@@ -92,9 +92,6 @@ func (r *Runner) resident(q Request) *Resident {
 	if q.residentState.state == nil {
 		return nil
 	}
-	if end, ok := q.residentState.state.Stored(endKey{}).(*lua.Function); ok {
-		q.residentState.state.Registry().SetString(atEndName, end.Value()) // copies find it there
-	}
 	return &Resident{
 		runner: r, upstreams: q.Upstreams, name: q.name(),
 		turn: make(chan struct{}, 1), state: q.residentState.state, listener: q.residentState.listener,
@@ -166,9 +163,6 @@ func (r *Resident) fork() (*Resident, error) {
 	}
 	copied := *r
 	copied.turn, copied.state = make(chan struct{}, 1), state
-	if end, ok := state.Registry().GetString(atEndName).AsFunction(); ok {
-		state.Store(endKey{}, end)
-	}
 	return &copied, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/kv"
 )
 
 //go:embed kv.md
@@ -85,7 +86,7 @@ func compareAndSet(ctx context.Context, w *host.Services, args host.Args, key st
 	if err != nil {
 		return false, err
 	}
-	change := host.KVChange{Token: w.Token(ctx)}
+	change := kv.Change{Token: w.Token(ctx)}
 	if change.Old, err = encoded(args.At(2)); err != nil {
 		return false, err
 	}

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"math"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -69,15 +70,30 @@ func slice(ctx context.Context, w *host.Services, args host.Args, handle string)
 	if skip < 0 || count < 0 {
 		return nil, 0, fault.New(fault.InvalidParams, "%s: skip and count must not be negative", args.Func)
 	}
-	return results.Slice(ctx, owner(w), handle, pointer, int(min(skip, math.MaxInt32)), int(min(count, math.MaxInt32)))
+	part, err := results.Slice(ctx, owner(w), handle, pointer, int(min(skip, math.MaxInt32)), int(min(count, math.MaxInt32)))
+	return part.Value, part.Total, err
 }
 
-func list(ctx context.Context, w *host.Services, args host.Args) ([]host.StoredResult, error) {
+// stored describes a stored value.
+type stored struct {
+	Handle  string    `json:"handle"`
+	Source  string    `json:"source"`
+	Shape   string    `json:"shape"`
+	Bytes   int64     `json:"bytes"`
+	Expires time.Time `json:"expires"`
+}
+
+func list(ctx context.Context, w *host.Services, args host.Args) ([]stored, error) {
 	results, err := store(w, args)
 	if err != nil {
 		return nil, err
 	}
-	return results.List(ctx, owner(w))
+	all, err := results.List(ctx, owner(w))
+	var list []stored
+	for _, one := range all {
+		list = append(list, stored{one.Handle, one.Source, one.Shape, one.Size, one.Expires})
+	}
+	return list, err
 }
 
 func keep(ctx context.Context, w *host.Services, args host.Args, value host.Value) (string, error) {
@@ -89,5 +105,6 @@ func keep(ctx context.Context, w *host.Services, args host.Args, value host.Valu
 	if err != nil {
 		return "", fault.Wrap(fault.InvalidParams, err, "%s", args.Func)
 	}
-	return results.Keep(ctx, owner(w), "script", raw)
+	kept, err := results.Put(ctx, owner(w), "script", raw)
+	return kept.Handle, err
 }
