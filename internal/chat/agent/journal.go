@@ -72,48 +72,6 @@ func (j *journal) save(ctx context.Context, iteration, call int, v any) error {
 	return nil
 }
 
-// answerStep is an answer as it is stored. Arguments of tools are text: the model may
-// have written invalid JSON.
-type answerStep struct {
-	ID     string      `json:"id,omitempty"`
-	Model  string      `json:"model,omitempty"`
-	Stop   llm.Stop    `json:"stop"`
-	Usage  llm.Usage   `json:"usage"`
-	Blocks []blockStep `json:"blocks"`
-}
-
-type blockStep struct {
-	Text  string          `json:"text,omitempty"`
-	Raw   json.RawMessage `json:"raw,omitempty"`
-	Tool  string          `json:"tool,omitempty"`
-	ID    string          `json:"id,omitempty"`
-	Input string          `json:"input,omitempty"`
-}
-
-func stepOf(a *llm.Answer) answerStep {
-	s := answerStep{ID: a.ID, Model: a.Model, Stop: a.Stop, Usage: a.Usage}
-	for _, b := range a.Blocks {
-		block := blockStep{Text: b.Text, Raw: b.Raw}
-		if b.Use != nil {
-			block.Tool, block.ID, block.Input = b.Use.Name, b.Use.ID, string(b.Use.Input)
-		}
-		s.Blocks = append(s.Blocks, block)
-	}
-	return s
-}
-
-func (s answerStep) answer() llm.Answer {
-	a := llm.Answer{ID: s.ID, Model: s.Model, Stop: s.Stop, Usage: s.Usage}
-	for _, b := range s.Blocks {
-		block := llm.Block{Text: b.Text, Raw: b.Raw}
-		if b.Tool != "" {
-			block.Use = &llm.Use{ID: b.ID, Name: b.Tool, Input: json.RawMessage(b.Input)}
-		}
-		a.Blocks = append(a.Blocks, block)
-	}
-	return a
-}
-
 // resultStep is the result of a tool call as it is stored.
 type resultStep struct {
 	Text   string      `json:"text"`

@@ -125,20 +125,6 @@ const (
 // Text is the whole answer, as stored in the history.
 func (r Reply) Text() string { return strings.Join(r.Responses, "\n") }
 
-// TurnStarted is published when a turn begins.
-type TurnStarted struct {
-	RequestID string `json:"request_id"`
-	Org       string `json:"org,omitempty"`
-	User      string `json:"user"`
-	Model     string `json:"model"`
-}
-
-// EventType is "chat.turn_started".
-func (TurnStarted) EventType() string { return "chat.turn_started" }
-
-// EventKey is the request.
-func (e TurnStarted) EventKey() string { return e.RequestID }
-
 // TurnEnded is published when a turn has ended.
 type TurnEnded struct {
 	RequestID  string    `json:"request_id"`
@@ -158,7 +144,7 @@ func (TurnEnded) EventType() string { return "chat.turn_ended" }
 // EventKey is the request.
 func (e TurnEnded) EventKey() string { return e.RequestID }
 
-// observe starts the turn's span and publishes TurnStarted; finish ends both.
+// observe starts the turn's span; finish ends it and publishes TurnEnded.
 func (t *turn) observe(ctx context.Context) (context.Context, func(error)) {
 	about := t.model.About()
 	ctx, span := t.agent.tracer.Start(ctx, "invoke_agent luanette", trace.WithAttributes(
@@ -177,7 +163,6 @@ func (t *turn) observe(ctx context.Context) (context.Context, func(error)) {
 	if traced := span.SpanContext(); traced.IsValid() {
 		t.reply.Trace = traced.TraceID().String()
 	}
-	t.publish(ctx, TurnStarted{t.request.ID, t.request.Org, t.request.User, t.reply.Model})
 	return ctx, func(err error) {
 		span.SetAttributes(attribute.Int("luanette.chat.iterations", t.reply.Iterations), attribute.Int("luanette.chat.tool_calls", t.reply.ToolCalls))
 		span.SetAttributes(usageAttributes(t.reply.Usage)...)
@@ -187,7 +172,7 @@ func (t *turn) observe(ctx context.Context) (context.Context, func(error)) {
 			t.reply.Usage, time.Since(t.began).Milliseconds(), errorType(err),
 		}
 		t.agent.meters.turn(ctx, &ended, time.Since(t.began))
-		t.publish(ctx, ended)
+		t.agent.options.Bus.PublishFor(principal.OwnerOf(ctx), ended)
 	}
 }
 
@@ -197,12 +182,6 @@ func (t *turn) conversationID() string {
 		id += "/" + t.request.Conversation
 	}
 	return id
-}
-
-func (t *turn) publish(ctx context.Context, p interface{ EventType() string }) {
-	if t.agent.options.Bus != nil {
-		t.agent.options.Bus.PublishFor(principal.OwnerOf(ctx), p)
-	}
 }
 
 func errorType(err error) string {
@@ -221,24 +200,21 @@ func endSpan(span trace.Span, err error) {
 	span.End()
 }
 
-// iterationSpan covers one request to the model and the tools it leads to.
-func (t *turn) iterationSpan(ctx context.Context) (context.Context, trace.Span) {
-	return t.agent.tracer.Start(ctx, "iteration", trace.WithAttributes(
-		attribute.Int("luanette.chat.iteration", t.reply.Iterations), attribute.String("request_id", t.request.ID)))
-}
-
-// asking starts the span of one request to the model; done ends, measures and logs it.
+// asking starts the span of one request to the model, and logs it; done ends, measures and logs
+// the answer.
 func (t *turn) asking(ctx context.Context) (context.Context, func(llm.Answer, error)) {
-	about := t.model.About()
+	about, iteration := t.model.About(), slog.Int("iteration", t.reply.Iterations)
 	ctx, span := t.agent.tracer.Start(ctx, "chat "+about.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("gen_ai.operation.name", "chat"),
 		attribute.String("gen_ai.provider.name", about.Provider),
 		attribute.String("gen_ai.request.model", about.Model),
 	))
-	t.noteAsking(ctx)
+	t.note(ctx, slog.LevelInfo, t.modelEvent("request"), iteration, slog.Int("message_count", len(t.messages)),
+		slog.String("provider", about.Provider), slog.String("model", about.Model), slog.Int("tools_offered", len(t.tools.offered)))
 	began := time.Now()
 	return ctx, func(a llm.Answer, err error) {
 		took := time.Since(began)
+		ms := slog.Int64("duration_ms", took.Milliseconds())
 		span.SetAttributes(
 			attribute.String("gen_ai.response.model", a.Model),
 			attribute.String("gen_ai.response.id", a.ID),
@@ -246,7 +222,16 @@ func (t *turn) asking(ctx context.Context) (context.Context, func(llm.Answer, er
 			attribute.Int("luanette.llm.attempts", a.Attempts),
 		)
 		span.SetAttributes(usageAttributes(a.Usage)...)
-		t.noteAsked(ctx, a, err, took)
+		if err != nil {
+			t.note(ctx, slog.LevelError, t.modelEvent("error"), iteration, slog.String("error", loggable(err)),
+				slog.Int("status_code", llm.StatusOf(err)), slog.Int("attempts", a.Attempts), ms)
+		} else {
+			t.note(ctx, slog.LevelInfo, t.modelEvent("response"), iteration, slog.Int("tool_calls_count", len(a.Uses())),
+				ms, slog.String("stop_reason", string(a.Stop)), slog.Int("attempts", a.Attempts),
+				slog.Int64("input_tokens", a.Usage.Input), slog.Int64("output_tokens", a.Usage.Output),
+				slog.Int64("cache_read_tokens", a.Usage.CacheRead), slog.Int64("cache_write_tokens", a.Usage.CacheWrite),
+				slog.Float64("cost_usd", a.Usage.Cost), t.content("text", a.Text()))
+		}
 		t.agent.meters.answer(ctx, about, t.request.Org, a, err, took)
 		endSpan(span, err)
 	}
@@ -262,7 +247,7 @@ func usageAttributes(u llm.Usage) []attribute.KeyValue {
 	}
 }
 
-// using starts the span of one tool call; done ends and logs it.
+// using starts the span of one tool call, and logs it; done ends and logs it.
 func (t *turn) using(ctx context.Context, use llm.Use, shown string) (context.Context, func(outcome)) {
 	ctx, span := t.agent.tracer.Start(ctx, "execute_tool "+shown, trace.WithAttributes(
 		attribute.String("gen_ai.operation.name", "execute_tool"),
@@ -273,7 +258,13 @@ func (t *turn) using(ctx context.Context, use llm.Use, shown string) (context.Co
 	if t.agent.options.Content {
 		span.SetAttributes(attribute.String("gen_ai.tool.call.arguments", redact.JSON(use.Input)))
 	}
-	t.noteUsing(ctx, use, shown)
+	t.note(ctx, slog.LevelInfo, "tool_execution_start", slog.String("tool_name", shown), slog.Int("iteration", t.reply.Iterations),
+		slog.String("tool_call_id", use.ID), t.content("arguments", string(use.Input)))
+	if runsCode(shown) {
+		var in struct{ Code string }
+		_ = json.Unmarshal(use.Input, &in) // invalid arguments have no code
+		t.note(ctx, slog.LevelInfo, "code_execution_start", slog.Int("code_length", len(in.Code)), slog.String("tool_name", shown))
+	}
 	began := time.Now()
 	return ctx, func(o outcome) {
 		t.noteUsed(ctx, shown, o, time.Since(began))
@@ -364,8 +355,6 @@ func (t *turn) note(ctx context.Context, level slog.Level, event string, attrs .
 	t.agent.log.LogAttrs(ctx, level, "chat", append(facts, attrs...)...)
 }
 
-func (t *turn) warn(ctx context.Context, event string) { t.note(ctx, slog.LevelWarn, event) }
-
 // content returns an attribute with text of the conversation, or with its length if
 // Options.Content is not set.
 func (t *turn) content(key, text string) slog.Attr {
@@ -396,40 +385,8 @@ func (t *turn) modelEvent(what string) string {
 	return "model_" + what
 }
 
-// noteAsking logs a request to the model.
-func (t *turn) noteAsking(ctx context.Context) {
-	about := t.model.About()
-	t.note(ctx, slog.LevelInfo, t.modelEvent("request"), slog.Int("iteration", t.reply.Iterations), slog.Int("message_count", len(t.messages)),
-		slog.String("provider", about.Provider), slog.String("model", about.Model), slog.Int("tools_offered", len(t.tools.offered)))
-}
-
-// noteAsked logs the model's answer.
-func (t *turn) noteAsked(ctx context.Context, a llm.Answer, err error, took time.Duration) {
-	if err != nil {
-		t.note(ctx, slog.LevelError, t.modelEvent("error"), slog.Int("iteration", t.reply.Iterations), slog.String("error", loggable(err)),
-			slog.Int("status_code", llm.StatusOf(err)), slog.Int("attempts", a.Attempts), slog.Int64("duration_ms", took.Milliseconds()))
-		return
-	}
-	t.note(ctx, slog.LevelInfo, t.modelEvent("response"), slog.Int("iteration", t.reply.Iterations), slog.Int("tool_calls_count", len(a.Uses())),
-		slog.Int64("duration_ms", took.Milliseconds()), slog.String("stop_reason", string(a.Stop)), slog.Int("attempts", a.Attempts),
-		slog.Int64("input_tokens", a.Usage.Input), slog.Int64("output_tokens", a.Usage.Output),
-		slog.Int64("cache_read_tokens", a.Usage.CacheRead), slog.Int64("cache_write_tokens", a.Usage.CacheWrite),
-		slog.Float64("cost_usd", a.Usage.Cost), t.content("text", a.Text()))
-}
-
 // runsCode reports whether a tool runs code that the model wrote.
 func runsCode(tool string) bool { return tool == "execute_code" || tool == "lua_eval" }
-
-// noteUsing logs the start of a tool call.
-func (t *turn) noteUsing(ctx context.Context, use llm.Use, shown string) {
-	t.note(ctx, slog.LevelInfo, "tool_execution_start", slog.String("tool_name", shown), slog.Int("iteration", t.reply.Iterations),
-		slog.String("tool_call_id", use.ID), t.content("arguments", string(use.Input)))
-	if runsCode(shown) {
-		var in struct{ Code string }
-		_ = json.Unmarshal(use.Input, &in) // invalid arguments have no code
-		t.note(ctx, slog.LevelInfo, "code_execution_start", slog.Int("code_length", len(in.Code)), slog.String("tool_name", shown))
-	}
-}
 
 // noteUsed logs the end of a tool call.
 func (t *turn) noteUsed(ctx context.Context, shown string, o outcome, took time.Duration) {
@@ -480,9 +437,4 @@ func lineIn(text string) int {
 		return 0
 	}
 	return line
-}
-
-// truncated logs that a result was too long to be sent whole.
-func (t *turn) truncated(ctx context.Context, shown string, whole int) {
-	t.note(ctx, slog.LevelWarn, "tool_result_truncated", slog.String("tool_name", shown), slog.Int("bytes", whole), slog.Int("kept", t.limits.ResultBytes))
 }

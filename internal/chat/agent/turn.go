@@ -14,6 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/chat/llm"
@@ -129,7 +132,8 @@ func (t *turn) prepare(ctx context.Context) error {
 // iterate asks the model once and runs the tools of the answer; done means that it asked
 // for none.
 func (t *turn) iterate(ctx context.Context) (done bool, err error) {
-	ctx, span := t.iterationSpan(ctx)
+	ctx, span := t.agent.tracer.Start(ctx, "iteration", trace.WithAttributes(
+		attribute.Int("luanette.chat.iteration", t.reply.Iterations), attribute.String("request_id", t.request.ID)))
 	defer span.End()
 	answer, err := t.ask(ctx)
 	if err != nil {
@@ -210,9 +214,8 @@ func (t *turn) ask(ctx context.Context) (llm.Answer, error) {
 
 // nextAnswer returns the model's answer: the one in the journal, or a new one.
 func (t *turn) nextAnswer(ctx context.Context) (llm.Answer, error) {
-	var known answerStep
-	if _, done := t.journal.restore(t.reply.Iterations, 0, &known); done {
-		answer := known.answer()
+	var answer llm.Answer
+	if _, done := t.journal.restore(t.reply.Iterations, 0, &answer); done {
 		if text := answer.Text(); text != "" {
 			t.onDelta(llm.Delta{Text: text})
 		}
@@ -231,7 +234,7 @@ func (t *turn) nextAnswer(ctx context.Context) (llm.Answer, error) {
 	if err != nil || len(answer.Uses()) == 0 && answer.Stop != llm.StopPause {
 		return answer, err // the last answer is stored with the turn
 	}
-	return answer, t.journal.save(ctx, t.reply.Iterations, 0, stepOf(&answer))
+	return answer, t.journal.save(ctx, t.reply.Iterations, 0, answer)
 }
 
 // withoutBlank removes blank text, which providers return but do not accept.
@@ -295,7 +298,7 @@ func (t *turn) stopAtLimit(ctx context.Context) {
 		"What is above may be incomplete; ask me to continue, or ask for less at a time.", t.limits.Iterations)
 	t.reply.Stop = StopIterations
 	t.notice("iteration_limit", "stopped after %d steps", t.limits.Iterations)
-	t.warn(ctx, "iteration_limit")
+	t.note(ctx, slog.LevelWarn, "iteration_limit")
 }
 
 // dropped replaces a tool result that was removed from the conversation.

@@ -144,7 +144,7 @@ func (t *turn) observedCall(ctx context.Context, use llm.Use, shown string) outc
 	o := t.call(ctx, use)
 	whole := len(o.text)
 	if o.text = cutTo(o.text, t.limits.ResultBytes); len(o.text) < whole {
-		t.truncated(ctx, shown, whole)
+		t.note(ctx, slog.LevelWarn, "tool_result_truncated", slog.String("tool_name", shown), slog.Int("bytes", whole), slog.Int("kept", t.limits.ResultBytes))
 	}
 	if strings.TrimSpace(o.text) == "" && len(o.media) == 0 {
 		o.text = "(no output)"

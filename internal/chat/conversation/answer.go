@@ -119,22 +119,26 @@ func (r *Service) registered(id string) *Turn {
 // took over the turn.
 func (r *Service) await(ctx context.Context, t *Turn) (mine bool, err error) {
 	for {
-		if !r.startTurn() {
-			<-ctx.Done()
-		}
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
 		changed := r.changed(t.Message.Person)
 		var state standing
 		err := r.retryDB(ctx, func() (err error) {
-			state, err = r.begin(ctx, t)
+			state, err = r.standing(ctx, t)
 			return err
 		})
 		if state == begun && err == nil {
-			return true, nil
+			if !r.startTurn() { // the service is draining
+				<-ctx.Done()
+				return false, context.Cause(ctx)
+			}
+			err = r.retryDB(ctx, func() (err error) {
+				state, err = r.begin(ctx, t)
+				return err
+			})
+			if state == begun && err == nil {
+				return true, nil
+			}
+			r.over()
 		}
-		r.over()
 		if err != nil || state == taken {
 			return false, err
 		}
@@ -142,6 +146,7 @@ func (r *Service) await(ctx context.Context, t *Turn) (mine bool, err error) {
 		case <-changed:
 		case <-time.After(pollInterval): // a notification may have been lost
 		case <-ctx.Done():
+			return false, context.Cause(ctx)
 		}
 	}
 }

@@ -13,6 +13,6 @@ func TestOnPostgres(t *testing.T) {
 	dbtest.OnPostgres(t,
 		TestCopyOfASharedConversation, TestReassignedMessageIsAnsweredOnce, TestJournalSurvivesARestart, TestRequestOfATurn,
 		TestSharedConversationIsRead, TestRecheckCancelsReassignedTurns, TestRefusals, TestStop,
-		TestTheSameKeyIsTheSameMessage, TestUsageOfEarlierVersions, TestOrderAcrossNodes, TestStopOnAnotherNode,
+		TestTheSameKeyIsTheSameMessage, TestOrderAcrossNodes, TestStopOnAnotherNode,
 	)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
@@ -93,9 +92,6 @@ type Service struct {
 // Open migrates the tables and resumes interrupted turns.
 func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, error) {
 	if err := database.Migrate(ctx, "talk", Migrations); err != nil { // the name from before the package was called conversation
-		return nil, err
-	}
-	if err := moveUsage(ctx, database); err != nil {
 		return nil, err
 	}
 	if o.Depth <= 0 {
@@ -195,33 +191,7 @@ func Personal() []personal.Table {
 		{Name: "talk_client_calls", Where: "person = PERSON"},
 		{Name: "talk_turns", Where: "person = PERSON"},
 		{Name: "talk_documents", Where: "person = PERSON"},
-		{Name: "talk_usage", Where: "person = PERSON"},
 	}
-}
-
-// moveUsage moves what earlier versions counted here to package spending.
-func moveUsage(ctx context.Context, database *db.DB) error {
-	if err := spending.Migrate(ctx, database); err != nil {
-		return err
-	}
-	err := database.Write(ctx, func(tx *db.Tx) error {
-		old, err := db.All(ctx, tx, func(row db.Scanner) (d spending.PersonDay, err error) {
-			return d, row.Scan(&d.Org, &d.User, &d.Day, &d.Turns, &d.Input, &d.Output, &d.CacheRead, &d.CacheWrite, &d.Cost)
-		}, `DELETE FROM talk_usage RETURNING org, person, day, turns, input, output, cache_read, cache_write, cost`)
-		if err != nil {
-			return err
-		}
-		for _, day := range old {
-			if err := day.Add(ctx, tx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fault.Wrap(fault.CodeOf(err), err, "move the usage of an earlier version")
-	}
-	return nil
 }
 
 // Started is published when a turn begins.

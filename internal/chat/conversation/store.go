@@ -102,12 +102,10 @@ const (
 // begin counts another attempt if the turn belongs to this node and all earlier ones are
 // answered. The number of earlier messages can only decrease.
 func (r *Service) begin(ctx context.Context, t *Turn) (state standing, err error) {
-	if state, err = r.standing(ctx, t); state != begun || err != nil {
-		return state, err
-	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		err := tx.QueryRow(ctx, `UPDATE talk_turns SET status = 'running', attempts = attempts + 1
 			WHERE id = $1 AND node = $2 AND status = 'waiting' AND NOT `+othersFirst+` RETURNING attempts`, t.ID, r.options.Node).Scan(&t.attempts)
+		state = begun
 		if errors.Is(err, sql.ErrNoRows) { // it was stopped or taken over meanwhile, of which this node is notified
 			state, err = early, nil
 		}

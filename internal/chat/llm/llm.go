@@ -107,6 +107,26 @@ type Use struct {
 	Input json.RawMessage // as the model wrote it; {} if empty
 }
 
+// storedUse is a Use in JSON. Its arguments are text: the model may have written invalid JSON.
+type storedUse struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Input string `json:"input"`
+}
+
+// MarshalJSON writes a storedUse.
+func (u Use) MarshalJSON() ([]byte, error) {
+	return json.Marshal(storedUse{u.ID, u.Name, string(u.Input)})
+}
+
+// UnmarshalJSON reads a storedUse.
+func (u *Use) UnmarshalJSON(text []byte) error {
+	var s storedUse
+	err := json.Unmarshal(text, &s)
+	*u = Use{s.ID, s.Name, json.RawMessage(s.Input)}
+	return err
+}
+
 // Result is the result of a tool call.
 type Result struct {
 	ID     string // of the Use

@@ -23,11 +23,6 @@ import (
 //go:embed migrations/*.sql
 var Migrations embed.FS
 
-// Migrate makes the tables.
-func Migrate(ctx context.Context, database *db.DB) error {
-	return database.Migrate(ctx, "spending", Migrations)
-}
-
 // Options are the options of a Store.
 type Options struct {
 	Budgets Budgets
@@ -46,7 +41,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
-	return &Store{db: database, budgets: o.Budgets.list(), clock: o.Clock}, Migrate(ctx, database)
+	return &Store{db: database, budgets: o.Budgets.list(), clock: o.Clock}, database.Migrate(ctx, "spending", Migrations)
 }
 
 // defaultOrg is the organisation of people for whom none is given.
@@ -82,26 +77,14 @@ func (s *Store) Spend(ctx context.Context, who agent.Spender, model string, u ll
 				return err
 			}
 		}
-		return PersonDay{Org: org, User: who.User, Day: dayOf(now), Spent: Spent{turns, u}}.Add(ctx, tx)
+		_, err = tx.Exec(ctx, `INSERT INTO spending_days (org, person, day, turns, input, output, cache_read, cache_write, cost)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+			ON CONFLICT (org, person, day) DO UPDATE SET turns = spending_days.turns + excluded.turns, input = spending_days.input + excluded.input,
+				output = spending_days.output + excluded.output, cache_read = spending_days.cache_read + excluded.cache_read,
+				cache_write = spending_days.cache_write + excluded.cache_write, cost = spending_days.cost + excluded.cost`,
+			org, who.User, dayOf(now), turns, u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Cost)
+		return err
 	})
-}
-
-// PersonDay is what a person used on a day, counted from 1970.
-type PersonDay struct {
-	Org, User string
-	Day       int64
-	Spent
-}
-
-// Add counts it.
-func (f PersonDay) Add(ctx context.Context, tx *db.Tx) error {
-	_, err := tx.Exec(ctx, `INSERT INTO spending_days (org, person, day, turns, input, output, cache_read, cache_write, cost)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-		ON CONFLICT (org, person, day) DO UPDATE SET turns = spending_days.turns + excluded.turns, input = spending_days.input + excluded.input,
-			output = spending_days.output + excluded.output, cache_read = spending_days.cache_read + excluded.cache_read,
-			cache_write = spending_days.cache_write + excluded.cache_write, cost = spending_days.cost + excluded.cost`,
-		f.Org, f.User, f.Day, f.Turns, f.Input, f.Output, f.CacheRead, f.CacheWrite, f.Cost)
-	return err
 }
 
 // Budgets limit what may be used; zero means no limit. Days and months are those of UTC.

@@ -69,7 +69,7 @@ func (d *DB) migrate(ctx context.Context, set string, files fs.FS, version int64
 		if err != nil {
 			return err
 		}
-		if err := refuseNewer(ctx, p); err != nil {
+		if err := refuseOthers(ctx, p); err != nil {
 			return err
 		}
 		return up(ctx, p, version)
@@ -107,14 +107,18 @@ func (d *DB) isUpToDate(ctx context.Context, set string, folder fs.FS) bool {
 	return err == nil && ran == newest
 }
 
-// refuseNewer returns an error if a newer program has changed the tables.
-func refuseNewer(ctx context.Context, p *goose.Provider) error {
+// refuseOthers returns an error if a newer program has changed the tables, or if they are from
+// before the first release.
+func refuseOthers(ctx context.Context, p *goose.Provider) error {
 	current, target, err := p.GetVersions(ctx)
 	if err != nil {
 		return err
 	}
 	if current > target {
 		return fmt.Errorf("the database is at version %d, this program knows %d", current, target)
+	}
+	if first := p.ListSources()[0].Version; current > 0 && current < first {
+		return fmt.Errorf("the database is from before the first release, at version %d of %d: use a new data folder", current, first)
 	}
 	return nil
 }
