@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/tools/search"
 )
 
 // fieldsOf returns the field names of a tool's results, from its output schema or from
@@ -15,7 +15,7 @@ func (srv *Server) fieldsOf(ctx context.Context, ref tool.Ref) []string {
 		return nil
 	}
 	if info.Output != nil {
-		return results.FieldNames(info.Output)
+		return search.FieldNames(info.Output)
 	}
 	return srv.results.Fields(ref)
 }

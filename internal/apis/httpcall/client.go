@@ -24,6 +24,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/apis/api"
@@ -233,7 +234,7 @@ func (c *Client) exchange(ctx context.Context, r Request, token string, resends 
 		return nil, err
 	}
 	if c.env.Propagator != nil {
-		c.env.Propagator.Inject(ctx, headerCarrier(request.Header))
+		c.env.Propagator.Inject(ctx, propagation.HeaderCarrier(request.Header))
 	}
 	if answer, err = c.http.RoundTrip(request); err != nil {
 		return nil, sendError(ctx, r, err)
@@ -476,23 +477,6 @@ func (c *Client) Identify(r *Request) {
 		r.Header.Set(name, strings.ToLower(rand.Text()))
 		r.Repeatable = true
 	}
-}
-
-// headerCarrier writes trace context into headers.
-type headerCarrier http.Header
-
-// Get implements OpenTelemetry's TextMapCarrier.
-func (h headerCarrier) Get(key string) string { return http.Header(h).Get(key) }
-
-// Set implements OpenTelemetry's TextMapCarrier.
-func (h headerCarrier) Set(key, value string) { http.Header(h).Set(key, value) }
-
-// Keys implements OpenTelemetry's TextMapCarrier.
-func (h headerCarrier) Keys() (names []string) {
-	for name := range h {
-		names = append(names, name)
-	}
-	return names
 }
 
 // startSpan starts the span of one attempt, by OpenTelemetry's conventions for HTTP

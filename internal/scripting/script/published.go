@@ -3,7 +3,6 @@ package script
 import (
 	"context"
 	"embed"
-	"encoding/json"
 	"log/slog"
 	"regexp"
 	"slices"
@@ -321,30 +320,6 @@ func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 		return ToolFailure(outcome, err), nil
 	}
 	return ToolResult(outcome)
-}
-
-// RepairArgs drops optional arguments that are null, which is how many clients omit
-// them, and converts empty tables, which Lua does not distinguish, to the type the
-// parameter needs.
-func (p *Published) RepairArgs(ref tool.Ref, args json.RawMessage) (mended json.RawMessage, ok bool) {
-	one := p.list.Load().byName[ref.Name]
-	if one == nil || !rawjson.IsObject(args) {
-		return nil, false
-	}
-	mended = args
-	for i := range one.description.Params {
-		param := &one.description.Params[i]
-		value, given := rawjson.Get(args, param.Name)
-		if !given {
-			continue
-		}
-		if rawjson.IsNull(value) && !param.Required {
-			mended, ok = rawjson.Delete(mended, param.Name), true
-		} else if empty := param.emptyKind(value); empty != nil {
-			mended, ok = rawjson.Set(mended, param.Name, empty), true
-		}
-	}
-	return mended, ok
 }
 
 var _ tool.Source = (*Published)(nil)

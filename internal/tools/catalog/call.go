@@ -90,8 +90,8 @@ func (c *Catalog) Check(ctx context.Context, call tool.Call) error {
 	e = c.callersEntry(ctx, e)
 	r := c.newRun(call, e.state)
 	r.entry, r.Info = e, &e.info
-	for i := range c.steps {
-		if step := &c.steps[i]; step.ChecksOnly && r.Err == nil {
+	for i := range c.options.Steps {
+		if step := &c.options.Steps[i]; step.ChecksOnly && r.Err == nil {
 			ctx, r.Err = step.Before(ctx, &r.Invocation)
 		}
 	}
@@ -155,8 +155,8 @@ func (c *Catalog) Repeat(ctx context.Context, i *tool.Invocation) (tool.Result, 
 // do takes the call through the steps to its tool.
 func (r *run) do(ctx context.Context) {
 	defer func() { r.end(ctx, recover()) }()
-	for ; r.passed < len(r.catalog.steps); r.passed++ {
-		before := r.catalog.steps[r.passed].Before
+	for ; r.passed < len(r.catalog.options.Steps); r.passed++ {
+		before := r.catalog.options.Steps[r.passed].Before
 		if before == nil {
 			continue
 		}
@@ -175,12 +175,12 @@ func (r *run) do(ctx context.Context) {
 // which must not end the program.
 func (r *run) end(ctx context.Context, panicked any) {
 	if panicked != nil {
-		r.catalog.log.ErrorContext(ctx, "tool panicked", "tool", r.Call.Ref.String(), "panic", panicked, "stack", string(debug.Stack()))
+		r.catalog.options.Log.ErrorContext(ctx, "tool panicked", "tool", r.Call.Ref.String(), "panic", panicked, "stack", string(debug.Stack()))
 		r.Result, r.Err = tool.Result{}, fault.New(fault.Internal, "call %s: the tool panicked: %v", r.Call.Ref, panicked)
 	}
 	r.Took = time.Since(r.Began)
 	for i := r.passed - 1; i >= 0; i-- {
-		if after := r.catalog.steps[i].After; after != nil {
+		if after := r.catalog.options.Steps[i].After; after != nil {
 			after(ctx, &r.Invocation)
 		}
 	}
@@ -288,7 +288,7 @@ func limitDepth(ctx context.Context, i *tool.Invocation) (context.Context, error
 	if i.Relayed {
 		return ctx, nil
 	}
-	limit := i.State.(*run).catalog.depth
+	limit := i.State.(*run).catalog.options.Depth
 	above := max(Depth(ctx), depthIn(i.Call.Meta))
 	if above >= limit {
 		return ctx, fault.New(fault.Limit, "call %s: calls are nested more than %d deep", i.Call.Ref, limit).

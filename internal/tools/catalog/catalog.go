@@ -87,24 +87,8 @@ type Options struct {
 // Catalog is all tools as one source. It is safe for concurrent use and starts no
 // goroutines.
 type Catalog struct {
-	log       *slog.Logger
-	bus       *event.Bus
-	tracer    trace.Tracer
+	options   Options // with all defaults filled in
 	durations *duration.Histogram[callKind]
-	steps     []tool.Step
-	depth     int
-	limits    func(string) Limits
-	private   func(string) bool
-	reserved  func(principal.Principal, tool.Ref) bool
-	special   func(string) bool
-	known     func(string) Known
-	usage     Usage
-	history   *history.Calls
-	meaning   *embedding.Model
-	hides     func(who principal.Principal) func(*tool.Info) bool
-	owns      func(ctx context.Context) definer
-	whyHidden func(name string) error
-	load      func(ctx context.Context, namespace string)
 	schemas   *schemas
 	lexicon   *search.Lexicon
 	calls     atomic.Uint64 // numbers calls, for events
@@ -144,9 +128,7 @@ func New(o Options) *Catalog {
 		o.Depth = DefaultDepth
 	}
 	c := &Catalog{
-		log: o.Log, bus: o.Bus, tracer: o.Tracer, durations: newDurations(o.Meter), steps: o.Steps, depth: o.Depth,
-		limits: o.Limits, private: o.Private, reserved: o.Reserved, special: o.Special, hides: o.Hides, owns: o.Own, whyHidden: o.WhyHidden, load: o.Load,
-		known: o.Known, usage: o.Usage, meaning: o.Meaning, history: o.History,
+		options: o, durations: newDurations(o.Meter),
 		schemas:  newSchemas(o.Log),
 		lexicon:  search.NewLexicon(),
 		exposure: map[string]Exposure{},
@@ -217,7 +199,7 @@ func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bo
 // WhyHidden says why the caller does not find a tool of that name although an upstream
 // offers it; nil when nothing is hidden.
 func (c *Catalog) WhyHidden(ctx context.Context, name string) error {
-	if c.whyHidden == nil {
+	if c.options.WhyHidden == nil {
 		return nil
 	}
 	name = strings.TrimPrefix(name, "mcp.")
@@ -228,7 +210,7 @@ func (c *Catalog) WhyHidden(ctx context.Context, name string) error {
 	if !c.canSee(ctx, ref) {
 		return nil
 	}
-	return c.inNames(ctx, c.whyHidden(name))
+	return c.inNames(ctx, c.options.WhyHidden(name))
 }
 
 // parseName reads "space.tool" or "space__tool".
@@ -267,7 +249,7 @@ func (c *Catalog) listed(ctx context.Context, namespace string) *view {
 // canLoad tells whether the owner of a namespace may know more of its tools.
 func (c *Catalog) canLoad(v *view, namespace string) bool {
 	n := v.namespaces[namespace]
-	return c.load != nil && n != nil && n.owner != nil
+	return c.options.Load != nil && n != nil && n.owner != nil
 }
 
 // isUnlisted tells whether a namespace has an owner that has not listed any tools.
@@ -277,6 +259,6 @@ func (v *view) isUnlisted(namespace string) bool {
 }
 
 func (c *Catalog) loaded(ctx context.Context, namespace string) *view {
-	c.load(ctx, namespace)
+	c.options.Load(ctx, namespace)
 	return c.refresh(ctx)
 }

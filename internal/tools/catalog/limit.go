@@ -111,7 +111,7 @@ func (c *Catalog) ResetBreaker(namespace string) {
 func (c *Catalog) ReloadLimits() {
 	for space, s := range c.view.Load().namespaces {
 		if space != "" {
-			s.state.limiter.set(c.limits(space).filled())
+			s.state.limiter.set(c.options.Limits(space).filled())
 		}
 	}
 }

@@ -99,19 +99,19 @@ func beginObserving(ctx context.Context, i *tool.Invocation) (context.Context, e
 	}
 	if i.Relayed {
 		r.facts.Depth++ // LimitDepth does not count it
-		r.started = c.bus.HasSubscriber(CallStarted{}.EventType())
+		r.started = c.options.Bus.HasSubscriber(CallStarted{}.EventType())
 	} else {
-		ctx, r.span = c.tracer.Start(ctx, spanName(i.Call.Ref), trace.WithSpanKind(trace.SpanKindInternal))
+		ctx, r.span = c.options.Tracer.Start(ctx, spanName(i.Call.Ref), trace.WithSpanKind(trace.SpanKindInternal))
 		if r.span.IsRecording() {
 			r.span.SetAttributes(callAttributes(ctx, i.Call)...)
 		}
 		if r.forPlan {
 			r.span.SetAttributes(attribute.Bool("luanette.for_plan", true))
 		}
-		r.started = c.bus != nil && !r.forPlan
+		r.started = c.options.Bus != nil && !r.forPlan
 	}
 	if r.started {
-		c.bus.PublishFor(principal.OwnerOf(ctx), CallStarted{Call: r.facts.Call, Namespace: r.facts.Namespace, Tool: r.facts.Tool, Caller: r.facts.Caller, Depth: r.facts.Depth})
+		c.options.Bus.PublishFor(principal.OwnerOf(ctx), CallStarted{Call: r.facts.Call, Namespace: r.facts.Namespace, Tool: r.facts.Tool, Caller: r.facts.Caller, Depth: r.facts.Depth})
 	}
 	return ctx, nil
 }
@@ -131,17 +131,17 @@ func endObserving(ctx context.Context, i *tool.Invocation) {
 		r.catalog.durations.Record(ctx, callKind{r.facts.Namespace, r.facts.Tool, kind}, i.Took)
 		r.catalog.remember(i, kind != "")
 	}
-	if r.started || !r.forPlan && r.catalog.bus.HasSubscriber(CallEnded{}.EventType()) {
+	if r.started || !r.forPlan && r.catalog.options.Bus.HasSubscriber(CallEnded{}.EventType()) {
 		r.facts.Duration, r.facts.DurationMS = i.Took, float64(i.Took.Microseconds())/1000
 		r.facts.ErrorType, r.facts.Error, r.facts.Asked = kind, text, i.Asked
-		r.catalog.bus.PublishFor(principal.OwnerOf(ctx), r.facts)
+		r.catalog.options.Bus.PublishFor(principal.OwnerOf(ctx), r.facts)
 	}
 }
 
 // remember adds a call to the history that every reader may see.
 func (c *Catalog) remember(i *tool.Invocation, failed bool) {
-	if ref := i.Call.Ref; ref.Space != "" && (c.private == nil || !c.private(ref.Space)) {
-		c.history.Record(history.Call{Server: ref.Space, Tool: ref.Name, Took: i.Took, Failed: failed, Bytes: len(i.Result.Raw)})
+	if ref := i.Call.Ref; ref.Space != "" && (c.options.Private == nil || !c.options.Private(ref.Space)) {
+		c.options.History.Record(history.Call{Server: ref.Space, Tool: ref.Name, Took: i.Took, Failed: failed, Bytes: len(i.Result.Raw)})
 	}
 }
 

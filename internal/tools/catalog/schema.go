@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 const (
@@ -183,13 +184,6 @@ func pastString(text []byte, at int) int {
 	return at
 }
 
-// ArgRepairer is a source that can correct what callers commonly get wrong in the
-// arguments of its tools. It is asked only about arguments that do not match the
-// schema; those it returns must match.
-type ArgRepairer interface {
-	RepairArgs(ref tool.Ref, args json.RawMessage) (repaired json.RawMessage, ok bool)
-}
-
 // CheckArguments checks the arguments against the tool's schema. Those of a relayed
 // request for a tool that is not listed are left to the upstream.
 func CheckArguments() tool.Step {
@@ -218,7 +212,7 @@ func checkArguments(ctx context.Context, i *tool.Invocation) (context.Context, e
 			return ctx, nil
 		}
 	}
-	if args, ok := schemas.repair(e, i.Call); ok {
+	if args, ok := schemas.repair(e, i.Call.Args); ok {
 		i.Call.Args = args
 		if i.Relayed {
 			i.Params = rawjson.Set(i.Params, "arguments", args)
@@ -229,15 +223,15 @@ func checkArguments(ctx context.Context, i *tool.Invocation) (context.Context, e
 }
 
 // repair returns arguments that match the schema, if it is clear which were meant.
-func (s *schemas) repair(e *entry, call tool.Call) (json.RawMessage, bool) {
+func (s *schemas) repair(e *entry, args json.RawMessage) (json.RawMessage, bool) {
 	schema := s.of(e)
-	if source, ok := e.source.(ArgRepairer); ok {
-		if repaired, ok := source.RepairArgs(call.Ref, call.Args); ok && len(schema.check(repaired)) == 0 {
-			return repaired, true
+	if better, ok := toolset.Repair(e.info.Input, args); ok {
+		if args = better; len(schema.check(args)) == 0 {
+			return args, true
 		}
 	}
-	repaired, ok := schema.fixEmptyTables(call.Args)
-	return repaired, ok && len(schema.check(repaired)) == 0
+	args, ok := schema.fixEmptyTables(args)
+	return args, ok && len(schema.check(args)) == 0
 }
 
 // check lists what is wrong with args; nothing when they cannot be checked.

@@ -210,22 +210,31 @@ func TestAChangedSchemaIsReadAgain(t *testing.T) {
 	}
 }
 
-// repairing puts a missing "n" in place.
-type repairing struct{ *memory }
-
-func (repairing) RepairArgs(_ tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
-	return json.RawMessage(`{"n":1}`), string(args) == `{}`
-}
-
-func TestASourceMayRepairArguments(t *testing.T) {
+// What models commonly get wrong is corrected if it is clear what was meant, for the tools
+// of any source.
+func TestArgumentsAreRepaired(t *testing.T) {
 	t.Parallel()
-	m := repairing{newMemory().with("", "x", `{"required":["n"]}`, nil)}
-	c := open(catalog.Options{}, m)
-	if _, err := c.Call(t.Context(), call("", "x", `{}`)); err != nil || string(m.calls[0].Args) != `{"n":1}` {
-		t.Errorf("call: %v, made %+v", err, m.calls)
+	const takes = `{"type":"object","required":["n"],"properties":{
+		"n":{"type":"integer"},"tags":{"type":["array","null"],"items":{"type":"string"}},"size":{"type":"integer"},"free":{}}}`
+	for given, want := range map[string]string{
+		`{"n":"1"}`:                       `{"n":1}`,
+		`{"n":1,"size":null}`:             `{"n":1}`,
+		`{"n":"1","tags":null}`:           `{"n":1,"tags":null}`,
+		`{"n":"1","free":null}`:           `{"n":1,"free":null}`,
+		`{"n":1,"tags":"a"}`:              `{"n":1,"tags":["a"]}`,
+		`{"n":"1","tags":{},"size":null}`: `{"n":1,"tags":[]}`,
+		`{"n":null}`:                      "",
+		`{"m":1}`:                         "",
+	} {
+		m := newMemory().with("a", "x", takes, nil)
+		_, err := open(catalog.Options{}, m).Call(t.Context(), call("a", "x", given))
+		switch {
+		case want == "":
+			wantFault(t, err, fault.InvalidParams)
+		case err != nil || string(m.calls[0].Args) != want:
+			t.Errorf("%s: %v, called with %+v, want %s", given, err, m.calls, want)
+		}
 	}
-	_, err := c.Call(t.Context(), call("", "x", `{"m":1}`))
-	wantFault(t, err, fault.InvalidParams)
 }
 
 // An empty Lua table has no type: it is sent as the list or object that is

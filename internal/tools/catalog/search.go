@@ -69,7 +69,7 @@ func (c *Catalog) SearchAll(ctx context.Context, q Query) Found {
 		for i := range found.Hits {
 			refs[i] = c.own(ctx, found.Hits[i].Ref)
 		}
-		c.usage.Searched(ctx, words, refs)
+		c.options.Usage.Searched(ctx, words, refs)
 	}
 	return found
 }
@@ -78,14 +78,14 @@ func (q *Query) texts() []string { return append([]string{q.Text}, q.Others...) 
 
 func (c *Catalog) search(ctx context.Context, q Query) Found {
 	v := c.visible(ctx, c.listed(ctx, c.own(ctx, tool.Ref{Space: q.Namespace}).Space))
-	meaning := c.meaning.Queries(ctx, q.texts())
+	meaning := c.options.Meaning.Queries(ctx, q.texts())
 	var parts []search.Part
 	for _, name := range v.sorted {
 		if n := v.namespaces[name]; q.includes(name) {
 			real := n.real()
 			special := c.isSpecial(real.space) && q.Only == nil && q.Namespace == ""
 			parts = append(parts, search.Part{
-				Tools: n.tools, Index: real.index(c.lexicon, c.known(real.space)), Special: special, Similar: real.similar(c.meaning, meaning),
+				Tools: n.tools, Index: real.index(c.lexicon, c.options.Known(real.space)), Special: special, Similar: real.similar(c.options.Meaning, meaning),
 			})
 		}
 	}
@@ -102,7 +102,7 @@ func (c *Catalog) recall(ctx context.Context, q *Query, v *view) []search.Use {
 	if len(words) == 0 {
 		return nil
 	}
-	uses := c.usage.Recall(ctx, words, func(ref tool.Ref) *tool.Info {
+	uses := c.options.Usage.Recall(ctx, words, func(ref tool.Ref) *tool.Info {
 		called := shown(ctx, ref)
 		if c.own(ctx, called) != ref {
 			return nil // the caller's name of it stands for another tool
@@ -120,5 +120,5 @@ func (c *Catalog) recall(ctx context.Context, q *Query, v *view) []search.Use {
 
 // isSpecial reports whether the tools of a namespace are found by specific words first.
 func (c *Catalog) isSpecial(namespace string) bool {
-	return namespace == "" || c.special != nil && c.special(namespace)
+	return namespace == "" || c.options.Special != nil && c.options.Special(namespace)
 }

@@ -139,7 +139,7 @@ func (c *Catalog) report(m *member, l listing) {
 		trouble = l.err.Error()
 	}
 	if trouble != "" && trouble != m.lastError {
-		c.log.Warn("tools cannot be listed", "error", trouble)
+		c.options.Log.Warn("tools cannot be listed", "error", trouble)
 	}
 	m.lastError = trouble
 }
@@ -150,7 +150,7 @@ func (c *Catalog) rebuild() (*view, []func()) {
 	old := c.view.Load()
 	v := &view{namespaces: map[string]*namespaceTools{}}
 	for name, s := range c.gather() {
-		v.namespaces[name] = s.reuse(old.namespaces[name], c.limits)
+		v.namespaces[name] = s.reuse(old.namespaces[name], c.options.Limits)
 	}
 	v.sorted = slices.SortedFunc(maps.Keys(v.namespaces), v.order)
 	if !differ(old, v) {
@@ -199,7 +199,7 @@ func (c *Catalog) publish(old, v *view) (*view, []func()) {
 	if old.names != nil && old.exposed.hash == v.exposed.hash {
 		return v, nil
 	}
-	after = append(after, func() { c.bus.Publish(Changed{Hash: v.exposed.hash, Tools: len(v.exposed.tools)}) })
+	after = append(after, func() { c.options.Bus.Publish(Changed{Hash: v.exposed.hash, Tools: len(v.exposed.tools)}) })
 	for f := range c.watchers {
 		after = append(after, *f)
 	}
@@ -241,7 +241,7 @@ func (c *Catalog) gather() map[string]*namespaceTools {
 			s.reserve(len(part))
 			for _, info := range part {
 				if !s.put(info, m.source) {
-					c.log.Debug("tool offered twice, the first one counts", "tool", info.Ref.String())
+					c.options.Log.Debug("tool offered twice, the first one counts", "tool", info.Ref.String())
 				}
 			}
 		}

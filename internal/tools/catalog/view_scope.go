@@ -41,10 +41,10 @@ func (v *view) isOpenTo(who principal.Principal) bool {
 
 // hidden returns which tools are not listed for a principal; nil: none.
 func (c *Catalog) hidden(who principal.Principal) func(*tool.Info) bool {
-	if c.hides == nil {
+	if c.options.Hides == nil {
 		return nil
 	}
-	return c.hides(who)
+	return c.options.Hides(who)
 }
 
 func (v *view) shows(ref tool.Ref, hides func(*tool.Info) bool) bool {
@@ -76,13 +76,13 @@ func (c *Catalog) Shows(ctx context.Context, ref tool.Ref) bool {
 // granted tells whether a tool exists for a principal. Private namespaces are left to
 // the scope.
 func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {
-	if c.reserved != nil && !who.Admin() && c.reserved(who, ref) {
+	if c.options.Reserved != nil && !who.Admin() && c.options.Reserved(who, ref) {
 		return false
 	}
 	if c.view.Load().isReplaced(who.ActingOrg(), ref) {
 		return false // their organisation has another of this name
 	}
-	return c.private != nil && c.private(ref.Space) || who.CanSee(ref.Space, ref.Name)
+	return c.options.Private != nil && c.options.Private(ref.Space) || who.CanSee(ref.Space, ref.Name)
 }
 
 // scoped is the part of a view that the caller's scope allows.
@@ -90,12 +90,12 @@ func (c *Catalog) scoped(ctx context.Context, v *view) *view {
 	if scope := tool.ScopeOf(ctx); scope != nil {
 		return v.narrowed(scope.Allows)
 	}
-	if c.private == nil {
+	if c.options.Private == nil {
 		return v
 	}
 	for _, space := range v.sorted {
-		if c.private(space) {
-			return v.narrowed(func(ref tool.Ref) bool { return !c.private(ref.Space) })
+		if c.options.Private(space) {
+			return v.narrowed(func(ref tool.Ref) bool { return !c.options.Private(ref.Space) })
 		}
 	}
 	return v
@@ -109,7 +109,7 @@ func (c *Catalog) canSee(ctx context.Context, ref tool.Ref) bool {
 	if scope := tool.ScopeOf(ctx); scope != nil {
 		return scope.Allows(ref)
 	}
-	return c.private == nil || !c.private(ref.Space)
+	return c.options.Private == nil || !c.options.Private(ref.Space)
 }
 
 // narrowed is the view with the allowed tools only.
@@ -162,10 +162,10 @@ type definer = func(*tool.Info) (own *tool.Info, has bool)
 
 // ownOf is that of the caller; nil: everything is as listed.
 func (c *Catalog) ownOf(ctx context.Context) definer {
-	if c.owns == nil {
+	if c.options.Own == nil {
 		return nil
 	}
-	return c.owns(ctx)
+	return c.options.Own(ctx)
 }
 
 // callersEntry is a tool as the caller has it. For one that they do not have nothing is

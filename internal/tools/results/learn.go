@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/tools/search"
 )
 
 // Limits of learning.
@@ -120,7 +121,7 @@ func (s *Store) Fields(ref tool.Ref) []string {
 	if !ok {
 		return nil
 	}
-	return FieldNames(learned.Schema)
+	return search.FieldNames(learned.Schema)
 }
 
 // writeLater has one goroutine write the shapes; mu is held.
@@ -301,47 +302,6 @@ func (s *Shape) objectString() string {
 		fields[i] = f.Name + mark + ": " + f.Shape.String()
 	}
 	return "{" + strings.Join(fields, ", ") + "}"
-}
-
-// FieldNames are the names of all fields at any depth, each once.
-func FieldNames(schema json.RawMessage) []string {
-	var names []string
-	seen := map[string]bool{}
-	left := mostParts
-	var walk func(raw json.RawMessage, depth int)
-	walk = func(raw json.RawMessage, depth int) {
-		if left--; left < 0 || depth > 2*deepest {
-			return
-		}
-		rawjson.Each(raw, func(key string, value json.RawMessage) bool {
-			switch key {
-			case "properties":
-				rawjson.Each(value, func(name string, inner json.RawMessage) bool {
-					if !seen[name] {
-						seen[name] = true
-						names = append(names, name)
-					}
-					walk(inner, depth+1)
-					return left > 0
-				})
-			case "$defs", "definitions":
-				rawjson.Each(value, func(_ string, inner json.RawMessage) bool {
-					walk(inner, depth+1)
-					return left > 0
-				})
-			case "items", "additionalProperties":
-				walk(value, depth+1)
-			case "anyOf", "oneOf", "allOf", "prefixItems":
-				items, _ := rawjson.Items(value)
-				for _, item := range items {
-					walk(item, depth+1)
-				}
-			}
-			return left > 0
-		})
-	}
-	walk(schema, 0)
-	return names
 }
 
 // Limits of one shape.

@@ -443,6 +443,17 @@ func readSchema(schema json.RawMessage, see func(name, description string)) *sch
 	return s
 }
 
+// FieldNames returns the names of all properties of a schema, each once.
+func FieldNames(schema json.RawMessage) []string {
+	var names []string
+	for _, name := range readSchema(schema, nil).names {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // read reads the schema of a property; name is empty for a schema that is none.
 func (s *schemaText) read(name string, schema json.RawMessage, depth int) {
 	if depth > deepestSchema {
@@ -465,7 +476,7 @@ func (s *schemaText) read(name string, schema json.RawMessage, depth int) {
 			})
 		case "items", "additionalProperties":
 			s.read("", value, depth+1)
-		case "anyOf", "oneOf", "allOf":
+		case "anyOf", "oneOf", "allOf", "prefixItems":
 			choices, _ := rawjson.Items(value)
 			for _, one := range choices {
 				s.read("", one, depth+1)

@@ -167,7 +167,7 @@ func decode[In any](info tool.Info, args json.RawMessage) (In, error) {
 	}
 	err := json.Unmarshal(args, &in)
 	if err != nil {
-		if repaired, ok := repair(info.Input, args); ok {
+		if repaired, ok := Repair(info.Input, args); ok {
 			in = *new(In)
 			err = json.Unmarshal(repaired, &in)
 		}
@@ -231,15 +231,6 @@ func (s *Set) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return t.run(ctx, call)
 }
 
-// RepairArgs corrects what models commonly get wrong in the arguments of a tool.
-func (s *Set) RepairArgs(ref tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
-	t, ok := s.tools[ref.Name]
-	if !ok || ref.Space != s.space {
-		return nil, false
-	}
-	return repair(t.info.Input, args)
-}
-
 func (s *Set) missing(ref tool.Ref) error {
 	known := make([]string, len(s.list))
 	for i, info := range s.list {
@@ -254,18 +245,18 @@ func (s *Set) missing(ref tool.Ref) error {
 
 var _ tool.Source = (*Set)(nil)
 
-// repair corrects what models commonly get wrong, one argument at a time and only where
+// Repair corrects what models commonly get wrong in arguments, one at a time and only where
 // the meaning is clear: a number or an object written as a string, a single value where
 // a list is wanted, null for an omitted argument. ok is false when nothing was
 // corrected.
-func repair(schema, args json.RawMessage) (repaired json.RawMessage, ok bool) {
+func Repair(schema, args json.RawMessage) (repaired json.RawMessage, ok bool) {
 	if !json.Valid(args) || !rawjson.IsObject(args) {
 		return nil, false
 	}
 	properties, _ := rawjson.Get(schema, "properties")
 	var required []string
 	if raw, found := rawjson.Get(schema, "required"); found {
-		_ = json.Unmarshal(raw, &required) // our own: always a list
+		_ = json.Unmarshal(raw, &required) // an invalid list counts as none
 	}
 	repaired = args
 	rawjson.Each(args, func(name string, value json.RawMessage) bool {
@@ -273,7 +264,8 @@ func repair(schema, args json.RawMessage) (repaired json.RawMessage, ok bool) {
 		if !known {
 			return true
 		}
-		if rawjson.IsNull(value) && !slices.Contains(required, name) {
+		types := typesOf(property)
+		if rawjson.IsNull(value) && len(types) > 0 && !slices.Contains(types, "null") && !slices.Contains(required, name) {
 			repaired, ok = rawjson.Delete(repaired, name), true
 		} else if better := repairValue(property, value); better != nil && !slices.Contains(sourceArguments, name) {
 			repaired, ok = rawjson.Set(repaired, name, better), true
@@ -299,7 +291,7 @@ func repairValue(property, value json.RawMessage) json.RawMessage {
 		}
 	}
 	switch {
-	case slices.Contains(wanted, "array") && fits(itemsOf(property), value):
+	case slices.Contains(wanted, "array") && !rawjson.IsEmptyObject(value) && fits(itemsOf(property), value): // {} may be an empty list of Lua
 		return slices.Concat([]byte("["), value, []byte("]"))
 	case slices.Equal(wanted, []string{"string"}) && (fits([]string{"number"}, value) || fits([]string{"boolean"}, value)):
 		return rawjson.AppendText(nil, string(value))
@@ -351,7 +343,7 @@ func typesOf(property json.RawMessage) []string {
 		return []string{name}
 	}
 	var names []string
-	_ = json.Unmarshal(raw, &names) // our own schema: a name or a list of names
+	_ = json.Unmarshal(raw, &names) // a name or a list of names
 	return names
 }
 

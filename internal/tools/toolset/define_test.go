@@ -223,9 +223,9 @@ func TestRepair(t *testing.T) {
 		`[1]`:                                  ``,
 		`{"text":`:                             ``,
 	} {
-		got, ok := repair(schema, json.RawMessage(args))
+		got, ok := Repair(schema, json.RawMessage(args))
 		if ok != (want != "") || ok && string(got) != want {
-			t.Errorf("repair(%s) = %s, %v, want %s", args, got, ok, want)
+			t.Errorf("Repair(%s) = %s, %v, want %s", args, got, ok, want)
 		}
 	}
 }

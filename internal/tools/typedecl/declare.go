@@ -103,6 +103,33 @@ type definition struct {
 
 var anything = &form{kind: unknown}
 
+// names gives each type that needs one a name of its own.
+type names struct {
+	taken map[string]bool
+	of    map[*definition]string
+}
+
+func newNames() names { return names{map[string]bool{}, map[*definition]string{}} }
+
+// free is an unused name.
+func (n names) free(name string) string {
+	found := name
+	for i := 2; n.taken[found]; i++ {
+		found = fmt.Sprintf("%s_%d", name, i)
+	}
+	n.taken[found] = true
+	return found
+}
+
+// optionalMark marks arguments that may be omitted as a whole: an object without required
+// properties, or anything.
+func (f *form) optionalMark() string {
+	if f.kind == unknown || f.kind == object && !slices.ContainsFunc(f.fields, func(f field) bool { return !f.optional }) {
+		return "?"
+	}
+	return ""
+}
+
 // isMap tells whether an object has no named properties.
 func (f *form) isMap() bool { return f.kind == object && len(f.fields) == 0 && !f.closed }
 

@@ -10,7 +10,7 @@ import (
 // LuaLS: a class for each object, a line for each of its fields.
 func Lua(tools []Tool) string {
 	parts := make([]string, len(tools))
-	p := &annotator{taken: map[string]bool{}, names: map[*definition]string{}}
+	p := &annotator{names: newNames()}
 	for i := range tools {
 		parts[i] = p.tool(&tools[i])
 	}
@@ -20,8 +20,7 @@ func Lua(tools []Tool) string {
 // annotator prints types for LuaLS. Objects must be classes, which are declared before
 // their use.
 type annotator struct {
-	taken   map[string]bool
-	names   map[*definition]string
+	names
 	classes strings.Builder
 }
 
@@ -29,10 +28,6 @@ func (p *annotator) tool(t *Tool) string {
 	p.classes.Reset()
 	name := className(t.String())
 	args := p.schema(t.Input, name, "args")
-	mark := "?"
-	if args.kind == object && slices.ContainsFunc(args.fields, func(f field) bool { return !f.optional }) || args.kind != object && args.kind != unknown {
-		mark = ""
-	}
 	argsType := p.print(args, name+".args")
 	result := "any"
 	if t.Output != nil {
@@ -44,7 +39,7 @@ func (p *annotator) tool(t *Tool) string {
 	if t.Deprecated {
 		b.WriteString("---@deprecated\n")
 	}
-	fmt.Fprintf(&b, "---@param args%s %s\n---@return %s\n", mark, argsType, result)
+	fmt.Fprintf(&b, "---@param args%s %s\n---@return %s\n", args.optionalMark(), argsType, result)
 	if path := t.ScriptPath(); strings.Contains(path, "[") {
 		fmt.Fprintf(&b, "%s = function(args) end\n", path)
 	} else {
@@ -61,10 +56,10 @@ func (p *annotator) schema(raw []byte, prefix, role string) *form {
 		if hint == "self" {
 			hint = role + ".self"
 		}
-		p.names[d] = p.free(prefix + "." + className(hint))
+		p.names.of[d] = p.free(prefix + "." + className(hint))
 	}
 	for _, d := range definitions {
-		p.define(p.names[d], d.form)
+		p.define(p.names.of[d], d.form)
 	}
 	return f
 }
@@ -137,7 +132,7 @@ func (p *annotator) print(f *form, name string) string {
 	case both:
 		return p.both(f, name)
 	case named:
-		return p.names[f.ref]
+		return p.names.of[f.ref]
 	default:
 		return "any"
 	}
@@ -199,7 +194,7 @@ func (p *annotator) both(f *form, name string) string {
 		case object:
 			whole.fields = append(whole.fields, part.fields...)
 		case named:
-			parents = append(parents, p.names[part.ref])
+			parents = append(parents, p.names.of[part.ref])
 		default:
 			return p.print(f.parts[0], name)
 		}
@@ -220,15 +215,6 @@ func (p *annotator) literal(f *form) string {
 	default:
 		return string(value)
 	}
-}
-
-func (p *annotator) free(name string) string {
-	found := name
-	for n := 2; p.taken[found]; n++ {
-		found = fmt.Sprintf("%s_%d", name, n)
-	}
-	p.taken[found] = true
-	return found
 }
 
 // className is a valid class name for LuaLS.

@@ -9,7 +9,7 @@ import (
 // TypeScript declares tools as the global mcp of JavaScript scripts, grouped by
 // namespace, in the given order.
 func TypeScript(tools []Tool) string {
-	p := &typescript{taken: map[string]bool{}, names: map[*definition]string{}}
+	p := &typescript{names: newNames()}
 	var spaces []string
 	bodies := map[string][]string{}
 	for i := range tools {
@@ -46,8 +46,7 @@ func TypeScript(tools []Tool) string {
 
 // typescript prints types as TypeScript.
 type typescript struct {
-	taken   map[string]bool
-	names   map[*definition]string
+	names
 	aliases []string
 }
 
@@ -55,10 +54,6 @@ type typescript struct {
 func (p *typescript) tool(t *Tool, indent string) string {
 	prefix := pascal(t.Name)
 	args := p.schema(t.Input, prefix, "Args")
-	mark := "?"
-	if args.kind == object && slices.ContainsFunc(args.fields, func(f field) bool { return !f.optional }) || args.kind != object && args.kind != unknown {
-		mark = ""
-	}
 	result := "unknown"
 	if t.Output != nil {
 		result = p.print(p.schema(t.Output, prefix, "Result"), indent)
@@ -69,7 +64,7 @@ func (p *typescript) tool(t *Tool, indent string) string {
 		text = append(text, "@deprecated")
 	}
 	comment(&b, indent, text)
-	fmt.Fprintf(&b, "%s%s(args%s: %s): Promise<%s>;\n", indent, property(t.Name), mark, p.print(args, indent), result)
+	fmt.Fprintf(&b, "%s%s(args%s: %s): Promise<%s>;\n", indent, property(t.Name), args.optionalMark(), p.print(args, indent), result)
 	return b.String()
 }
 
@@ -81,12 +76,12 @@ func (p *typescript) schema(raw []byte, prefix, role string) *form {
 		if d.hint == "self" {
 			hint = role
 		}
-		p.names[d] = p.free(prefix + hint)
+		p.names.of[d] = p.free(prefix + hint)
 	}
 	for _, d := range definitions {
 		var b strings.Builder
 		comment(&b, "", lines(d.form.doc))
-		fmt.Fprintf(&b, "type %s = %s;\n", p.names[d], p.print(d.form, ""))
+		fmt.Fprintf(&b, "type %s = %s;\n", p.names.of[d], p.print(d.form, ""))
 		p.aliases = append(p.aliases, b.String())
 	}
 	return f
@@ -100,12 +95,7 @@ func (p *typescript) free(name string) string {
 	if name == "" || name[0] >= '0' && name[0] <= '9' || slices.Contains(reservedNames, name) {
 		name = "Type" + name
 	}
-	found := name
-	for n := 2; p.taken[found]; n++ {
-		found = fmt.Sprintf("%s_%d", name, n)
-	}
-	p.taken[found] = true
-	return found
+	return p.names.free(name)
 }
 
 // print writes a type; lines after the first begin with indent.
@@ -134,7 +124,7 @@ func (p *typescript) print(f *form, indent string) string {
 	case both:
 		return p.joined(f.parts, " & ", indent)
 	case named:
-		return p.names[f.ref]
+		return p.names.of[f.ref]
 	default:
 		return "unknown"
 	}
