@@ -22,8 +22,10 @@ package host
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"math"
+	"path"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
@@ -44,16 +46,40 @@ type Lazy struct {
 // or take functions, are written in its preludes; the Go functions provide only what
 // scripts cannot do.
 type Module struct {
-	Name  string // the global; "" makes the functions globals themselves
-	Page  string // Markdown: what help shows, one "## name" section per function
+	Name string // the global; "" makes the functions globals themselves
+	Text
 	Funcs []Func
-	Lua   string // run in the script's Lua state; globals "__…" are for preludes only
-	JS    string // an expression: a function called with the module's object and an object with all its functions
 
 	LuaOnly bool // JavaScript has its own equivalent
 }
 
 func (l *Lazy) String() string { return string(l.JSON) }
+
+// Text is what a module has besides Go.
+type Text struct {
+	Page string // Markdown: what help shows, one "## name" section per function
+	Lua  string // run in the script's Lua state; globals "__…" are for preludes only
+	JS   string // an expression: a function called with the module's object and an object with all its functions
+}
+
+// ReadText reads the page of a module and its preludes, prelude.lua and prelude.js, from
+// the files that it embeds.
+func ReadText(files embed.FS) Text {
+	entries, _ := files.ReadDir(".") // the root always exists
+	var t Text
+	for _, entry := range entries {
+		content, _ := files.ReadFile(entry.Name())
+		switch path.Ext(entry.Name()) {
+		case ".md":
+			t.Page = string(content)
+		case ".lua":
+			t.Lua = string(content)
+		case ".js":
+			t.JS = string(content)
+		}
+	}
+	return t
+}
 
 // Func returns the module's function of that name, or nil.
 func (m *Module) Func(name string) *Func {

@@ -117,11 +117,11 @@ func TestAScriptRunsOnlyThePreludesItNeeds(t *testing.T) {
 func TestPreludeDependencies(t *testing.T) {
 	t.Parallel()
 	modules := []host.Module{
-		{Name: "early", Lua: "early = {ask = function() return late.answer() end}"},
-		{Name: "late", Lua: "late = {answer = function() return shared end}"},
-		{Name: "shared", Lua: "shared = 42"},
-		{Name: "loudness", Lua: "loud = string.upper"},
-		{Name: "words", Lua: "string.shout = loud"},
+		{Name: "early", Text: host.Text{Lua: "early = {ask = function() return late.answer() end}"}},
+		{Name: "late", Text: host.Text{Lua: "late = {answer = function() return shared end}"}},
+		{Name: "shared", Text: host.Text{Lua: "shared = 42"}},
+		{Name: "loudness", Text: host.Text{Lua: "loud = string.upper"}},
+		{Name: "words", Text: host.Text{Lua: "string.shout = loud"}},
 	}
 	p, err := newPreludes(modules, sandbox())
 	if err != nil {

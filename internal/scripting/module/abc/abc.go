@@ -14,7 +14,7 @@ var page string
 
 // Module is the global abc.
 func Module() host.Module {
-	return host.Module{Name: "abc", Page: page, Funcs: []host.Func{
+	return host.Module{Name: "abc", Text: host.Text{Page: page}, Funcs: []host.Func{
 		{Name: "parse", Pure: host.BindPure(parse)},
 		{Name: "validate", Pure: host.BindPure(validate)},
 		{Name: "transpose", Pure: host.BindPure(transpose)},

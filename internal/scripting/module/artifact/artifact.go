@@ -14,7 +14,7 @@ var page string
 
 // Module is the global artifact.
 func Module() host.Module {
-	return host.Module{Name: "artifact", Page: page, Funcs: []host.Func{
+	return host.Module{Name: "artifact", Text: host.Text{Page: page}, Funcs: []host.Func{
 		{Name: "path", Kind: host.Read, Effect: host.Bind(path)},
 		{Name: "content_hash", Kind: host.Read, Effect: host.Bind(contentHash)},
 	}}

@@ -5,7 +5,7 @@ package audio
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/binary"
 	"io"
 	"math"
@@ -15,18 +15,12 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed audio.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed audio.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the global audio.
 func Module() host.Module {
-	return host.Module{Name: "audio", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Name: "audio", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "read_wav", Kind: host.Read, Effect: host.Bind(readWAV)},
 		{Name: "write_wav", Kind: host.Idempotent, Path: 1, Effect: host.Bind(writeWAV), Action: host.Does("write", 1)},
 		{Name: "info", Kind: host.Read, Effect: host.Bind(info)},

@@ -5,25 +5,19 @@ package background
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed background.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed background.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the global function background.
 func Module() host.Module {
-	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Text: host.ReadText(files), Funcs: []host.Func{
 		{
 			Name: "__background", Hidden: true, Kind: host.Idempotent, Starts: true, Effect: host.Bind(start), Check: check,
 			Action: func(args host.Args) string { return "start a function as a job" + host.Sized(args.At(2)) },

@@ -3,24 +3,18 @@
 package base
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed base.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed base.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the globals print, eprint, map, filter, reduce, repr and
 // table.is_array.
 func Module() host.Module {
-	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "__print", Hidden: true, Kind: host.Observe, Effect: host.Bind(say)},
 	}}
 }

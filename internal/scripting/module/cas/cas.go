@@ -3,7 +3,7 @@ package cas
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"io"
 	"strings"
 
@@ -12,18 +12,12 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-//go:embed cas.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed cas.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the global cas.
 func Module() host.Module {
-	return host.Module{Name: "cas", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Name: "cas", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "path", Kind: host.Read, Effect: host.Bind(path)},
 		{Name: "exists", Kind: host.Read, Effect: host.Bind(exists)},
 		{Name: "size", Kind: host.Read, Effect: host.Bind(size)},

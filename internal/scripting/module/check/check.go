@@ -3,7 +3,7 @@
 package check
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,50 +16,43 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed check.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed check.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the global check.
 func Module() host.Module {
-	return host.Module{Name: "check", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
-		{Name: "equal", Pure: equal},
-		{Name: "ok", Pure: ok},
-		{Name: "contains", Pure: contains},
+	return host.Module{Name: "check", Text: host.ReadText(files), Funcs: []host.Func{
+		{Name: "equal", Pure: host.BindPure(equal)},
+		{Name: "ok", Pure: host.BindPure(ok)},
+		{Name: "contains", Pure: host.BindPure(contains)},
 		{Name: "__failed", Hidden: true, Pure: host.BindPure(failed)},
 	}}
 }
 
 // equal compares two values deeply.
-func equal(args host.Args) ([]host.Value, error) {
-	got, want := decoded(args.At(1)), decoded(args.At(2))
-	found := differences(nil, want, got)
+func equal(args host.Args, got, want host.Value) error {
+	found := differences(nil, decoded(want), decoded(got))
 	if len(found) == 0 {
-		return nil, nil
+		return nil
 	}
-	return nil, failure(args, 3, strings.Join(first(found), "; "))
+	return failure(args, 3, strings.Join(first(found), "; "))
 }
 
 // ok requires a value that is neither nil nor false.
-func ok(args host.Args) ([]host.Value, error) {
-	if v := args.At(1); v == nil || v == false {
-		return nil, failure(args, 2, "got "+shown(decoded(v)))
+func ok(args host.Args, v host.Value) error {
+	if v == nil || v == false {
+		return failure(args, 2, "got "+shown(decoded(v)))
 	}
-	return nil, nil
+	return nil
 }
 
 // contains requires a part of a text, an element of an array, or members of an object.
-func contains(args host.Args) ([]host.Value, error) {
-	whole, part := decoded(args.At(1)), decoded(args.At(2))
+func contains(args host.Args, in, wanted host.Value) error {
+	whole, part := decoded(in), decoded(wanted)
 	if !includes(whole, part) {
-		return nil, failure(args, 3, shown(whole)+" does not contain "+shown(part))
+		return failure(args, 3, shown(whole)+" does not contain "+shown(part))
 	}
-	return nil, nil
+	return nil
 }
 
 // failed judges how the function of check.fails ended: whether it returned, the text of

@@ -15,7 +15,7 @@ var page string
 
 // Module is the global clock.
 func Module() host.Module {
-	return host.Module{Name: "clock", Page: page, Funcs: []host.Func{
+	return host.Module{Name: "clock", Text: host.Text{Page: page}, Funcs: []host.Func{
 		{Name: "now", Kind: host.Nondeterministic, Effect: host.Bind(now), Varies: true},
 		// start is repeated when a job resumes, because the clock is not part of its journal
 		{Name: "start", Kind: host.Observe, Effect: host.Bind(start)},

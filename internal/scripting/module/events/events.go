@@ -5,7 +5,7 @@ package events
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -19,18 +19,12 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed events.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed events.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the global events, and on and emit.
 func Module() host.Module {
-	return host.Module{Name: "events", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Name: "events", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "__want", Hidden: true, Kind: host.Observe, Effect: host.Bind(want)},
 		{Name: "__hook", Hidden: true, Kind: host.Read, Effect: host.Bind(hook)},
 		{Name: "__next", Hidden: true, Kind: host.Nondeterministic, Effect: host.Bind(next), Waits: true},

@@ -3,26 +3,20 @@
 package fs
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed fs.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed fs.md prelude.lua prelude.js
+var files embed.FS
 
 // findLimit is the most files that fs.find returns.
 const findLimit = 10_000
 
 // Module is the globals fs and io.
 func Module() host.Module {
-	return host.Module{Name: "fs", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Name: "fs", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: host.Bind(read)},
 		{Name: "write", Kind: host.Idempotent, Effect: host.Bind(write), Path: 1, Action: host.DoesWith("write", 1, 2)},
 		{Name: "append", Kind: host.Write, Effect: host.Bind(add), Path: 1, Action: host.DoesWith("append to", 1, 2)},

@@ -16,7 +16,7 @@ var page string
 
 // Module is the global function help, which knows the given modules and itself.
 func Module(modules []host.Module) host.Module {
-	m := host.Module{Page: page}
+	m := host.Module{Text: host.Text{Page: page}}
 	manual := NewManual(append(modules[:len(modules):len(modules)], m))
 	m.Funcs = []host.Func{{Name: "help", Pure: host.BindPure(func(topic *string) (string, error) {
 		return manual.Lookup(host.Or(topic, ""))
@@ -112,29 +112,4 @@ func (m *Manual) Contents() string {
 		out.WriteString("\n- **" + c.topic + "**: " + strings.Join(names, ", "))
 	}
 	return out.String()
-}
-
-// Render returns the whole manual as one document.
-func (m *Manual) Render() string {
-	var out strings.Builder
-	out.WriteString("<!-- Made from the pages of internal/scripting/module by UPDATE=1 go test ./internal/scripting/script -run Manual -->\n\n")
-	out.WriteString("# Modules\n\nWhat scripts have in addition to Lua itself. `help(\"midi\")` in a script and the tool `lua_help` show the same pages.\n\n")
-	for _, c := range m.chapters {
-		out.WriteString("- [" + c.topic + "](#" + c.topic + ")\n")
-	}
-	for _, c := range m.chapters {
-		out.WriteString("\n" + deeper(c.text) + "\n")
-	}
-	return out.String()
-}
-
-// deeper moves headings one level down.
-func deeper(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if strings.HasPrefix(line, "#") {
-			lines[i] = "#" + line
-		}
-	}
-	return strings.Join(lines, "\n")
 }

@@ -4,7 +4,7 @@ package http
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,18 +23,12 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed http.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed http.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the global http, and http_request.
 func Module() host.Module {
-	return host.Module{Name: "http", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Name: "http", Text: host.ReadText(files), Funcs: []host.Func{
 		{
 			Name: "request", Effect: request, Check: checkRequest, Classify: classify, Waits: true,
 			Action: func(args host.Args) string {

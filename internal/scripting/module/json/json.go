@@ -21,7 +21,7 @@ var page string
 
 // Module is the global json.
 func Module() host.Module {
-	return host.Module{Name: "json", LuaOnly: true, Page: page, Funcs: []host.Func{
+	return host.Module{Name: "json", LuaOnly: true, Text: host.Text{Page: page}, Funcs: []host.Func{
 		{Name: "encode", Pure: encode},
 		{Name: "decode", Pure: host.BindPure(decode)},
 	}}

@@ -20,7 +20,7 @@ var page string
 // Module is the global kv. In a job that is repeated after a crash, setting and deleting
 // again changes nothing further, and comparing again has the outcome of the first time.
 func Module() host.Module {
-	return host.Module{Name: "kv", Page: page, Funcs: []host.Func{
+	return host.Module{Name: "kv", Text: host.Text{Page: page}, Funcs: []host.Func{
 		{Name: "get", Kind: host.Read, Effect: host.Bind(get)},
 		{Name: "set", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(set), Action: host.Does("store the value", 1)},
 		{Name: "delete", Kind: host.Idempotent, Overlay: true, Effect: host.Bind(remove), Action: host.Does("delete the value", 1)},

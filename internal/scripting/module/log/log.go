@@ -3,24 +3,18 @@ package log
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"log/slog"
 
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed log.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed log.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the global log.
 func Module() host.Module {
-	return host.Module{Name: "log", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Name: "log", Text: host.ReadText(files), Funcs: []host.Func{
 		at("debug", slog.LevelDebug),
 		at("info", slog.LevelInfo),
 		at("warn", slog.LevelWarn),

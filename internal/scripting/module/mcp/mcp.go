@@ -5,7 +5,7 @@ package mcp
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"strings"
 
@@ -15,19 +15,16 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed mcp.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
+//go:embed mcp.md prelude.lua
+var files embed.FS
 
 // Module is the global mcp.
 func Module() host.Module {
-	return host.Module{Name: "mcp", Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Name: "mcp", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "call", Effect: call, Check: Check, Classify: classify, Waits: true},
 		{Name: "has", Kind: host.Read, Effect: has, Inspected: host.Answers(true)},
-		{Name: "namespaces", Kind: host.Read, Effect: namespaces, Inspected: host.Answers(json.RawMessage("[]"))},
-		{Name: "tools", Kind: host.Read, Effect: tools, Inspected: host.Answers(json.RawMessage("[]"))},
+		{Name: "namespaces", Kind: host.Read, Effect: host.Bind(namespaces), Inspected: host.Answers(json.RawMessage("[]"))},
+		{Name: "tools", Kind: host.Read, Effect: host.Bind(tools), Inspected: host.Answers(json.RawMessage("[]"))},
 	}}
 }
 
@@ -307,12 +304,11 @@ func inSpace(ctx context.Context, source tool.Source, space string) ([]tool.Info
 }
 
 // namespaces() lists the namespaces.
-func namespaces(ctx context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
-	names := []string{}
+func namespaces(ctx context.Context, w *host.Services) (names []string, err error) {
 	if all, ok := w.Tools.(interface {
 		Namespaces(ctx context.Context) []string
 	}); ok { // also those whose tools are not known yet
-		names = append(names, all.Namespaces(ctx)...)
+		return all.Namespaces(ctx), nil
 	} else if w.Tools != nil {
 		infos, err := w.Tools.Tools(ctx)
 		if err != nil {
@@ -324,33 +320,26 @@ func namespaces(ctx context.Context, w *host.Services, _ host.Args) ([]host.Valu
 			}
 		}
 	}
-	table, err := host.Table(names)
-	return []host.Value{table}, err
+	return names, nil
 }
 
 // tools(namespace) lists a namespace's tools with their descriptions.
-func tools(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	space, err := args.String(1)
-	if err != nil {
-		return nil, err
+func tools(ctx context.Context, w *host.Services, space string) (list []listed, err error) {
+	if w.Tools == nil {
+		return nil, nil
 	}
-	type entry struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
+	awaited(ctx, w, tool.Ref{Space: space})
+	infos, err := inSpace(ctx, w.Tools, space)
+	for _, info := range infos {
+		list = append(list, listed{info.Name, info.Description})
 	}
-	list := []entry{}
-	if w.Tools != nil {
-		awaited(ctx, w, tool.Ref{Space: space})
-		infos, err := inSpace(ctx, w.Tools, space)
-		if err != nil {
-			return nil, err
-		}
-		for _, info := range infos {
-			list = append(list, entry{info.Name, info.Description})
-		}
-	}
-	table, err := host.Table(list)
-	return []host.Value{table}, err
+	return list, err
+}
+
+// listed is a tool as the list has it.
+type listed struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
 }
 
 func refAt(args host.Args) (tool.Ref, error) {

@@ -3,7 +3,7 @@
 package midi
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"strings"
 
@@ -12,18 +12,12 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed midi.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed midi.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the global midi.
 func Module() host.Module {
-	return host.Module{Name: "midi", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Name: "midi", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: host.Bind(read)},
 		{Name: "write", Kind: host.Idempotent, Effect: host.Bind(write), Path: 1, Action: host.DoesWith("write", 1, 2)},
 		{Name: "decode", Pure: host.BindPure(decode)},

@@ -3,20 +3,17 @@
 package os
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed os.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
+//go:embed os.md prelude.lua
+var files embed.FS
 
 // Module is the global os.
 func Module() host.Module {
-	return host.Module{Name: "os", Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Name: "os", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "getenv", Kind: host.Read, Effect: host.Bind(getenv), Varies: true},
 		{Name: "__now", Hidden: true, Kind: host.Nondeterministic, Effect: host.Bind(now), Varies: true},
 	}}

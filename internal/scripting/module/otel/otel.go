@@ -23,7 +23,7 @@ var page string
 
 // Module is the global otel.
 func Module() host.Module {
-	return host.Module{Name: "otel", Page: page, Funcs: []host.Func{
+	return host.Module{Name: "otel", Text: host.Text{Page: page}, Funcs: []host.Func{
 		{Name: "trace_id", Kind: host.Nondeterministic, Effect: host.Bind(traceID), Inspected: host.Answers(trace.TraceID{}.String())},
 		{Name: "span_id", Kind: host.Nondeterministic, Effect: host.Bind(spanID), Inspected: host.Answers(trace.SpanID{}.String())},
 		{Name: "traceparent", Kind: host.Nondeterministic, Effect: host.Bind(traceparent), Inspected: host.Answers(traceparent(context.Background()))},

@@ -5,18 +5,15 @@
 package parallel
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed parallel.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
+//go:embed parallel.md prelude.lua
+var files embed.FS
 
 // Module is the global parallel.
 func Module() host.Module {
-	return host.Module{Name: "parallel", LuaOnly: true, Page: page, Lua: prelude}
+	return host.Module{Name: "parallel", LuaOnly: true, Text: host.ReadText(files)}
 }

@@ -13,7 +13,7 @@ var page string
 
 // Module is the global function progress.
 func Module() host.Module {
-	return host.Module{Page: page, Funcs: []host.Func{
+	return host.Module{Text: host.Text{Page: page}, Funcs: []host.Func{
 		{Name: "progress", Kind: host.Observe, Effect: host.Bind(progress)},
 	}}
 }

@@ -18,7 +18,7 @@ var page string
 
 // Module is the global results.
 func Module() host.Module {
-	return host.Module{Name: "results", Page: page, Funcs: []host.Func{
+	return host.Module{Name: "results", Text: host.Text{Page: page}, Funcs: []host.Func{
 		{Name: "get", Kind: host.Read, Effect: host.Bind(get)},
 		{Name: "slice", Kind: host.Read, Effect: host.Bind(slice)},
 		{Name: "list", Kind: host.Read, Effect: host.Bind(list)},

@@ -16,7 +16,7 @@ var page string
 
 // Module is the global soundfont.
 func Module() host.Module {
-	return host.Module{Name: "soundfont", Page: page, Funcs: []host.Func{
+	return host.Module{Name: "soundfont", Text: host.Text{Page: page}, Funcs: []host.Func{
 		{Name: "inspect", Kind: host.Read, Effect: describing(func(f *soundfont.Font) any {
 			return map[string]any{"info": f.Info, "presets": presets(f), "has_drum_presets": f.HasDrums()}
 		})},

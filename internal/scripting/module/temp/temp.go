@@ -14,7 +14,7 @@ var page string
 
 // Module is the global temp.
 func Module() host.Module {
-	return host.Module{Name: "temp", Page: page, Funcs: []host.Func{
+	return host.Module{Name: "temp", Text: host.Text{Page: page}, Funcs: []host.Func{
 		{Name: "path", Kind: host.Nondeterministic, Effect: host.Bind(path), Inspected: inspectedPath},
 		{Name: "dir", Kind: host.Nondeterministic, Effect: host.Bind(dir), Inspected: host.Answers("temp")},
 		{Name: "list", Kind: host.Read, Effect: host.Bind(list)},

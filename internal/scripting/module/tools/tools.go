@@ -4,7 +4,7 @@ package tools
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,17 +18,14 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/mcp"
 )
 
-//go:embed tools.md
-var page string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed tools.md prelude.js
+var files embed.FS
 
 // Module is the global tools.
 func Module() host.Module {
-	return host.Module{Name: "tools", Page: page, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Name: "tools", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "search", Kind: host.Read, Effect: host.Bind(search)},
-		{Name: "describe", Kind: host.Read, Effect: describe},
+		{Name: "describe", Kind: host.Read, Effect: host.Bind(describe)},
 		{Name: "mcp_add", Kind: host.Idempotent, Effect: host.Bind(add), Action: func(args host.Args) string {
 			return fmt.Sprintf("connect %v to %s", args.At(1), host.Shown(args.At(2)))
 		}},
@@ -42,7 +39,7 @@ func Module() host.Module {
 		}},
 		{Name: "mcp_result", Kind: host.Read, Effect: host.Bind(result)},
 		{Name: "alias_tool", Kind: host.Idempotent, Effect: host.Bind(aliasTool)},
-		{Name: "set_tool_priority", Kind: host.Idempotent, Effect: setPriority},
+		{Name: "set_tool_priority", Kind: host.Idempotent, Effect: host.Bind(setPriority)},
 	}}
 }
 
@@ -203,12 +200,8 @@ func search(ctx context.Context, w *host.Services, args host.Args, query string,
 
 // describe(names, format?) calls get_tool_definitions and returns declarations as text,
 // or for "json" a list of definitions.
-func describe(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+func describe(ctx context.Context, w *host.Services, args host.Args, _ host.Value, format *string) (host.Value, error) {
 	names, err := namesAt(args)
-	if err != nil {
-		return nil, err
-	}
-	format, err := args.OptString(2, "lua")
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +213,7 @@ func describe(ctx context.Context, w *host.Services, args host.Args) ([]host.Val
 			DidYouMean []string `json:"did_you_mean"`
 		} `json:"unknown"`
 	}
-	if err := ask(ctx, w, args, "get_tool_definitions", map[string]any{"names": names, "format": format}, &found); err != nil {
+	if err := ask(ctx, w, args, "get_tool_definitions", map[string]any{"names": names, "format": host.Or(format, "lua")}, &found); err != nil {
 		return nil, err
 	}
 	if len(found.Unknown) > 0 {
@@ -230,10 +223,10 @@ func describe(ctx context.Context, w *host.Services, args host.Args) ([]host.Val
 		}
 		return nil, missing.WithHint("tools.search finds tools by what they do")
 	}
-	if format == "json" {
-		return []host.Value{found.Tools}, nil
+	if host.Or(format, "lua") == "json" {
+		return found.Tools, nil
 	}
-	return []host.Value{found.Declarations}, nil
+	return found.Declarations, nil
 }
 
 // namesAt reads one name or a list of them.
@@ -296,21 +289,21 @@ const preferred = 10
 
 // setPriority{ key = priority } sets the priority of a namespace or a "namespace:tool",
 // or the preferred namespace of a tool.
-func setPriority(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+func setPriority(ctx context.Context, w *host.Services, args host.Args) error {
 	wanted, err := args.Table(1)
 	if err != nil || !rawjson.IsObject(wanted) {
-		return nil, fault.New(fault.InvalidParams, "bad argument #1 to '%s' (a table expected)", args.Func).
+		return fault.New(fault.InvalidParams, "bad argument #1 to '%s' (a table expected)", args.Func).
 			WithHint("write tools.set_tool_priority { files = 10, [\"git:status\"] = 5, search = \"web\" }")
 	}
 	arranger, err := arrangerOf(w, args)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	rawjson.Each(wanted, func(key string, value json.RawMessage) bool {
 		err = prefer(ctx, arranger, args, key, value)
 		return err == nil
 	})
-	return nil, err
+	return err
 }
 
 func prefer(ctx context.Context, arranger host.ToolArranger, args host.Args, key string, value json.RawMessage) error {

@@ -3,21 +3,15 @@
 package workflow
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed workflow.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed workflow.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the global workflow.
 func Module() host.Module {
-	return host.Module{Name: "workflow", Page: page, Lua: prelude, JS: preludeJS}
+	return host.Module{Name: "workflow", Text: host.ReadText(files)}
 }

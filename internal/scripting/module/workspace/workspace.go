@@ -8,7 +8,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,18 +26,12 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-//go:embed workspace.md
-var page string
-
-//go:embed prelude.lua
-var prelude string
-
-//go:embed prelude.js
-var preludeJS string
+//go:embed workspace.md prelude.lua prelude.js
+var files embed.FS
 
 // Module is the globals named above.
 func Module() host.Module {
-	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+	return host.Module{Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "list_dir", Kind: host.Read, Effect: host.Bind(listDir)},
 		{Name: "read_file", Kind: host.Read, Effect: host.Bind(readFile)},
 		{Name: "search", Kind: host.Read, Effect: host.Bind(search)},
