@@ -55,11 +55,10 @@ func (srv *Server) openChat(ctx context.Context) error {
 	srv.chat = chatapi.New(conversations, chatapi.Options{
 		Model: assistant.About(), Models: assistant.Models(), ModelError: assistant.Err, Transcribe: listener.Func(),
 		Debug: c.DebugEvents, Rate: c.Rate,
-		Browsers: srv.config.Browsers(),
 		Webhooks: srv.outbound().Transport(),
 		Token:    callback, Receivers: c.Receivers, Usage: srv.spending, Audit: srv.auditAdmin,
 		Log: srv.log, Version: srv.options.Version,
 	})
-	srv.openAI = openaiapi.New(conversations, openaiapi.Options{Browsers: srv.config.Browsers(), Rate: c.Rate, Log: srv.log})
+	srv.openAI = openaiapi.New(conversations, openaiapi.Options{Rate: c.Rate, Log: srv.log})
 	return nil
 }

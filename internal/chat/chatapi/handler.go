@@ -6,6 +6,7 @@ package chatapi
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -16,7 +17,6 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
@@ -26,7 +26,6 @@ import (
 
 // Options are the options of a Handler. The zero value of each field is usable.
 type Options struct {
-	Browsers netguard.Browsers // browser origins that may send requests
 	// Debug adds tool_use and tool_result to streams, with the arguments and results of
 	// tools.
 	Debug     bool
@@ -118,7 +117,17 @@ type request struct {
 }
 
 // body reads the body.
-func (r *request) body() ([]byte, error) { return readBody(r.w, r.Request, maxBody) }
+func (r *request) body() ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, tooLong(over.Limit)
+	case err != nil:
+		return nil, fault.Wrap(fault.InvalidParams, err, "read body")
+	}
+	return body, nil
+}
 
 // read decodes the body.
 func (r *request) read(into any) error {
@@ -247,25 +256,27 @@ func messageRoutes() []route {
 // Routes returns the paths of this API and the scope that each needs.
 func (d *Handler) Routes() (list []principal.Route) {
 	for _, route := range routes() {
-		served := principal.Route{Pattern: route.method + " " + route.path, Scope: route.scope, Refuse: refuseAs, Handler: d.guarded(d.handle(route))}
-		if route.body == nil {
+		served := principal.Route{Pattern: route.method + " " + route.path, Scope: route.scope, Refuse: refuseAs, Write: d.handle(route), MaxBody: maxBody}
+		switch route.body.(type) {
+		case nil:
 			served.Body = principal.NoBody
+		case Request:
+			served.MaxBody = maxWithMedia
 		}
 		list = append(list, served)
 	}
 	return append(list,
-		principal.Route{Pattern: "GET /api/v1/openapi.json", Scope: principal.Open, Refuse: refuseAs, Handler: d.guarded(http.HandlerFunc(d.openAPI))},
-		principal.Route{Pattern: "/api/v1/", Scope: principal.Open, Body: principal.NoBody, Refuse: refuseAs, Handler: d.guarded(http.HandlerFunc(nothing))})
-}
-
-func nothing(w http.ResponseWriter, r *http.Request) {
-	refuse(w, fault.New(fault.NotFound, "no endpoint %s %s", r.Method, r.URL.Path).
-		WithHint("GET /api/v1/openapi.json lists the endpoints"))
+		principal.Route{Pattern: "GET /api/v1/openapi.json", Scope: principal.Open, Refuse: refuseAs, Serve: func(*http.Request) (any, error) {
+			return document(d.options.Version), nil
+		}},
+		principal.Route{Pattern: "/api/v1/", Scope: principal.Open, Body: principal.NoBody, Refuse: refuseAs, Serve: func(r *http.Request) (any, error) {
+			return nil, fault.New(fault.NotFound, "no endpoint %s %s", r.Method, r.URL.Path).WithHint("GET /api/v1/openapi.json lists the endpoints")
+		}})
 }
 
 // handle serves an endpoint. The request is authorized already.
-func (d *Handler) handle(route route) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (d *Handler) handle(route route) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		if route.scope == principal.Org && r.Method != http.MethodGet {
 			d.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "key", principal.Of(r.Context()).Name, "method", r.Method, "path", r.URL.Path)
 		}
@@ -276,11 +287,12 @@ func (d *Handler) handle(route route) http.Handler {
 			answer, err = route.answer(d, q)
 		}
 		if err != nil {
-			refuse(w, err)
+			refuse(w, err) // by its own kind, not only by a status
 		} else if answer != nil {
 			httpjson.JSON(w, route.status, answer)
 		}
-	})
+		return nil
+	}
 }
 
 // checkPerson checks the names in the path, if it has any.
@@ -293,20 +305,6 @@ func (r *request) checkPerson() error {
 		p.User = "-"
 	}
 	return p.Check()
-}
-
-// guarded refuses cross-site requests of browsers and sets security headers of
-// responses.
-func (d *Handler) guarded(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := d.options.Browsers.Refusal(r); err != nil {
-			refuse(w, err)
-			return
-		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
-	})
 }
 
 // Failure is the body of every error.

@@ -2,7 +2,6 @@ package chatapi
 
 import (
 	"encoding/json"
-	"net/http"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -19,12 +17,7 @@ type object = map[string]any
 
 var pathParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(\w+)\}`) })
 
-// openAPI serves the OpenAPI document, made from the same table and types that handle
-// requests.
-func (d *Handler) openAPI(w http.ResponseWriter, _ *http.Request) {
-	httpjson.JSON(w, http.StatusOK, document(d.options.Version))
-}
-
+// document is the OpenAPI document, made from the same table and types that handle requests.
 func document(version string) object {
 	book := schemas{}
 	paths := object{}

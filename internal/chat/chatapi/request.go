@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
 	"slices"
@@ -120,18 +119,6 @@ type Response struct {
 	TraceID          string   `json:"trace_id,omitempty" doc:"trace of the answer, if the server stores traces"`
 }
 
-func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return nil, tooLong(most)
-	case err != nil:
-		return nil, fault.Wrap(fault.InvalidParams, err, "read body")
-	}
-	return body, nil
-}
-
 func tooLong(most int64) error {
 	return failure.As(failure.TooLarge, fault.New(fault.Limit, "the body has more than %d bytes", most).WithHint("send less at once"))
 }
@@ -195,7 +182,7 @@ var requestFields = sync.OnceValue(func() (names []string) {
 
 // message reads and checks a request, in the order clients rely on.
 func (d *Handler) message(r *request, callback bool) (q Request, m conversation.Message, err error) {
-	body, err := readBody(r.w, r.Request, maxWithMedia)
+	body, err := r.body()
 	if err != nil {
 		return q, m, err
 	}

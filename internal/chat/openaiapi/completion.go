@@ -74,7 +74,7 @@ func aboutOf(r agent.Reply) *about {
 
 // complete is POST /v1/chat/completions.
 func (h *Handler) complete(w http.ResponseWriter, r *http.Request) error {
-	q, err := readRequest(w, r)
+	q, err := readRequest(r)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
@@ -33,9 +32,8 @@ type Service interface {
 
 // Options are the options of a Handler. The zero value of each field is usable.
 type Options struct {
-	Browsers  netguard.Browsers // browser origins that may send requests
-	Keepalive time.Duration     // interval of comments on a silent stream; zero means 15 s
-	Rate      int               // requests per minute and person; zero means 300
+	Keepalive time.Duration // interval of comments on a silent stream; zero means 15 s
+	Rate      int           // requests per minute and person; zero means 300
 	Log       *slog.Logger
 }
 
@@ -64,7 +62,7 @@ func New(service Service, o Options) *Handler {
 // Routes returns the paths of this API and the scope that each needs.
 func (h *Handler) Routes() []principal.Route {
 	route := func(pattern string, scope principal.Scope, does func(w http.ResponseWriter, r *http.Request) error) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: scope, Handler: h.handle(does), Refuse: refuseAs, Bearer: true, AnyKey: true}
+		return principal.Route{Pattern: pattern, Scope: scope, Write: handle(does), MaxBody: maxBody, Refuse: refuseAs, Bearer: true, AnyKey: true}
 	}
 	return []principal.Route{
 		route("POST /v1/chat/completions", principal.Chat, h.complete).Reads("the JSON of OpenAI, and any fields"),
@@ -77,18 +75,14 @@ func (h *Handler) Routes() []principal.Route {
 	}
 }
 
-// handle refuses cross-site requests of browsers and converts errors to responses.
-func (h *Handler) handle(does func(w http.ResponseWriter, r *http.Request) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		err := h.options.Browsers.Refusal(r)
-		if err == nil {
-			err = does(w, r)
+// handle converts errors to responses.
+func handle(does func(w http.ResponseWriter, r *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := does(w, r); err != nil {
+			refuse(w, err) // by its own kind, not only by a status
 		}
-		if err != nil {
-			refuse(w, err)
-		}
-	})
+		return nil
+	}
 }
 
 // agentModel is the agent's name as a model. With a colon and the name of one of the

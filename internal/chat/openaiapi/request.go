@@ -63,8 +63,8 @@ type responseFormat struct {
 	} `json:"json_schema"`
 }
 
-func readRequest(w http.ResponseWriter, r *http.Request) (q Request, err error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func readRequest(r *http.Request) (q Request, err error) {
+	body, err := io.ReadAll(r.Body)
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
