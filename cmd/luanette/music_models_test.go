@@ -11,7 +11,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/base/programtest"
-	"github.com/luanette/luanette/internal/music/hootenanny/modeltest"
 )
 
 // modelTool is a tool that asks a model: the service, the arguments, and what the result
@@ -51,10 +50,10 @@ func modelTools(midi, other, wav string) []modelTool {
 // for the models: it succeeds, succeeds after failures, and fails with a named error.
 func TestModelTools(t *testing.T) {
 	t.Parallel()
-	models := modeltest.Start()
+	models := startModelServer()
 	t.Cleanup(models.Close)
 	t.Run("modes", func(t *testing.T) {
-		for _, mode := range []string{modeltest.OK, modeltest.Flaky, modeltest.Broken, modeltest.HTML, modeltest.Empty, modeltest.Garbage} {
+		for _, mode := range []string{modeOK, modeFlaky, modeBroken, modeHTML, modeEmpty, modeGarbage} {
 			t.Run(mode, func(t *testing.T) {
 				t.Parallel()
 				runModelTools(t, mode, models.URL+"/"+mode+"/")
@@ -65,11 +64,11 @@ func TestModelTools(t *testing.T) {
 			runModelTools(t, "down", "http://"+netguardtest.ReservedAddress()+"/")
 		})
 	})
-	got := models.Requests(modeltest.OK, "unknown")
+	got := models.accepted(modeOK, "unknown")
 	if len(got) != 1 || got[0]["task"] != "riff" || got[0]["text"] != "a riff" || got[0]["seconds"] != 5.0 || got[0]["like"] == nil {
 		t.Errorf("requests to the configured model: %v", got)
 	}
-	if got := models.Requests(modeltest.Flaky, "clap"); len(got) != 1 {
+	if got := models.accepted(modeFlaky, "clap"); len(got) != 1 {
 		t.Errorf("clap was asked %d times after the failures", len(got))
 	}
 }
@@ -82,15 +81,15 @@ func runModelTools(t *testing.T, mode, services string) {
 			t.Parallel()
 			j := s.job(t, tool)
 			switch mode {
-			case modeltest.OK, modeltest.Flaky:
+			case modeOK, modeFlaky:
 				s.checkMade(t, tool, j)
-			case modeltest.Broken:
+			case modeBroken:
 				j.failed(t, "upstream_error", tool.service+" replied with status 500: CUDA out of memory")
-			case modeltest.HTML:
+			case modeHTML:
 				j.failed(t, "upstream_error", "read the reply of "+tool.service)
-			case modeltest.Empty:
+			case modeEmpty:
 				j.failed(t, "upstream_error", tool.service+" ")
-			case modeltest.Garbage:
+			case modeGarbage:
 				j.failed(t, "upstream_error", tool.garbage)
 			default:
 				j.failed(t, "unavailable", "the "+tool.service+" service is not running at "+strings.TrimSuffix(services, "/"))
@@ -141,9 +140,9 @@ func (s *musicServer) use(t *testing.T, name string, args map[string]any) (out m
 // input creates an artifact to give to models, and returns its id.
 func (s *musicServer) input(t *testing.T, mime string, key uint8) string {
 	t.Helper()
-	raw, err := modeltest.Song(key)
+	raw, err := modelSong(key)
 	if mime == "audio/wav" {
-		raw, err = modeltest.Tone(220, 2)
+		raw, err = modelTone(220, 2)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -20,9 +20,7 @@
 package event
 
 import (
-	"context"
 	"encoding/json"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -101,20 +99,6 @@ type Missed struct {
 
 // EventType is "event.missed".
 func (Missed) EventType() string { return "event.missed" }
-
-// On iterates over the events of sub whose payload is a T, with the payload in its own
-// type, until sub or ctx ends. Other events, Missed included, are skipped.
-//
-//	for e, up := range event.On[upstream.Connected](ctx, sub) { … }
-func On[T Payload](ctx context.Context, sub *Subscription) iter.Seq2[Event, T] {
-	return func(yield func(Event, T) bool) {
-		for e := range sub.All(ctx) {
-			if data, ok := e.Data.(T); ok && !yield(e, data) {
-				return
-			}
-		}
-	}
-}
 
 // types are all types of events that the server publishes, in order.
 var types = []string{

@@ -255,23 +255,6 @@ func TestClosing(t *testing.T) {
 	(*event.Bus)(nil).Publish(beat{3}) // must not panic
 }
 
-func TestOn(t *testing.T) {
-	t.Parallel()
-	bus := event.New(event.BusOptions{})
-	sub := bus.Subscribe(event.Options{Buffer: 3})
-	for _, p := range []event.Payload{beat{1}, connected{"a"}, beat{2}, connected{"b"}} {
-		bus.Publish(p)
-	}
-	bus.Close()
-	var got []string
-	for e, c := range event.On[connected](t.Context(), sub) {
-		got = append(got, fmt.Sprintf("%d %s", e.Seq, c.Name))
-	}
-	if want := []string{"2 a", "4 b"}; !slices.Equal(got, want) {
-		t.Errorf("On gave %q, want %q", got, want)
-	}
-}
-
 func TestAllStopsWhenAsked(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})

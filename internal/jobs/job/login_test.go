@@ -25,8 +25,10 @@ func TestJobWaitsForALogin(t *testing.T) {
 	defer told.Close()
 	defer others.Close()
 	waits := func() job.NeedsLogin {
-		for _, e := range event.On[job.NeedsLogin](t.Context(), told) {
-			return e
+		for e := range told.All(t.Context()) {
+			if needs, ok := e.Data.(job.NeedsLogin); ok {
+				return needs
+			}
 		}
 		t.Fatal("no event")
 		return job.NeedsLogin{}

@@ -92,7 +92,7 @@ func (n timedNote) String() string {
 }
 
 func timed(f *smf.File) []timedNote {
-	tempo := f.TempoMap()
+	tempo := smf.TempoMapOf(f.Division, f.Tracks...)
 	var list []timedNote
 	for _, n := range heard(f) {
 		start, end := tempo.Seconds(n.start), tempo.Seconds(n.end)

@@ -1,6 +1,7 @@
 package smf
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -206,3 +207,6 @@ func inOrder(events []Event) bool {
 	}
 	return len(events) > 0
 }
+
+// byTime orders events by time alone, for stable sorts.
+func byTime(a, b Event) int { return cmp.Compare(a.Time, b.Time) }

@@ -385,7 +385,7 @@ func (e Event) Key() (sharpsFlats int8, minor, ok bool) {
 	return int8(e.Bytes[0]), e.Bytes[1] == 1, true
 }
 
-// TempoMap converts between ticks and seconds.
+// TempoMap converts ticks to seconds.
 type TempoMap struct {
 	steps []tempoStep
 }
@@ -396,10 +396,6 @@ type tempoStep struct {
 	seconds float64
 	perTick float64
 }
-
-// TempoMap collects the tempo changes of all tracks. For a format 2 file, whose
-// tracks do not sound together, use TempoMapOf with each track alone.
-func (f *File) TempoMap() *TempoMap { return TempoMapOf(f.Division, f.Tracks...) }
 
 // TempoMapOf collects the tempo changes of tracks that sound together. Under an
 // SMPTE division tempo events have no effect.
@@ -444,26 +440,15 @@ func (m *TempoMap) add(tick int64, perTick float64) {
 
 // Seconds is the time of a tick since the start.
 func (m *TempoMap) Seconds(tick int64) float64 {
-	s := m.step(func(s tempoStep) bool { return s.tick > tick })
+	s := m.step(tick)
 	return s.seconds + float64(tick-s.tick)*s.perTick
 }
 
-// Ticks is the tick at a time in seconds, with its fraction.
-func (m *TempoMap) Ticks(seconds float64) float64 {
-	s := m.step(func(s tempoStep) bool { return s.seconds > seconds })
-	if s.perTick == 0 {
-		return float64(s.tick)
+// step is the last one that begins at tick or before; the first when none does.
+func (m *TempoMap) step(tick int64) tempoStep {
+	if len(m.steps) == 0 {
+		return tempoStep{}
 	}
-	return float64(s.tick) + (seconds-s.seconds)/s.perTick
-}
-
-// step is the last one before the first that is past; the zero step when there is none.
-func (m *TempoMap) step(past func(tempoStep) bool) tempoStep {
-	if i := sort.Search(len(m.steps), func(i int) bool { return past(m.steps[i]) }); i > 0 {
-		return m.steps[i-1]
-	}
-	if len(m.steps) > 0 {
-		return m.steps[0]
-	}
-	return tempoStep{}
+	past := sort.Search(len(m.steps), func(i int) bool { return m.steps[i].tick > tick })
+	return m.steps[max(past-1, 0)]
 }

@@ -272,7 +272,7 @@ func fft(x []complex128) {
 func onsets(want, got audio.Clip, music *smf.File) (shifts []float64) {
 	levels, last := envelope(want), int64(-1)
 	a, b := sharpened(want.Mono().Samples, 1), sharpened(got.Mono().Samples, 1)
-	tempo := music.TempoMap()
+	tempo := smf.TempoMapOf(music.Division, music.Tracks...)
 	for _, e := range music.Tracks[0].Events {
 		at := int(1000 * tempo.Seconds(e.Time))
 		if !e.Starts() || e.Time == last || at < 30 || at+150 > len(levels) {

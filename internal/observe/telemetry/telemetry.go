@@ -128,9 +128,6 @@ func (t *Telemetry) Exported(name string) slog.Handler {
 	return otelslog.NewHandler(name, otelslog.WithLoggerProvider(t.logs))
 }
 
-// Exporting reports whether anything is sent to a collector.
-func (t *Telemetry) Exporting() bool { return t.exporting }
-
 // Traces returns the latest traces in memory; nil if Options.RecentTraces is zero.
 func (t *Telemetry) Traces() *Traces { return t.recent }
 
@@ -440,42 +437,4 @@ func Extract(ctx context.Context, h http.Header) context.Context {
 // Inject writes the trace of ctx into the headers of a request.
 func Inject(ctx context.Context, h http.Header) {
 	Propagator().Inject(ctx, propagation.HeaderCarrier(h))
-}
-
-// ExtractMeta returns ctx with the trace in an MCP request's _meta, from its keys
-// traceparent, tracestate and baggage.
-func ExtractMeta(ctx context.Context, meta map[string]any) context.Context {
-	return Propagator().Extract(ctx, metaCarrier(meta))
-}
-
-// InjectMeta writes the trace of ctx into meta and returns it. If meta is nil and
-// there is a trace, it makes a new map.
-func InjectMeta(ctx context.Context, meta map[string]any) map[string]any {
-	found := metaCarrier{}
-	Propagator().Inject(ctx, found)
-	if meta == nil && len(found) > 0 {
-		meta = make(map[string]any, len(found))
-	}
-	for k, v := range found {
-		meta[k] = v
-	}
-	return meta
-}
-
-// metaCarrier is a JSON object; only strings are read.
-type metaCarrier map[string]any
-
-func (m metaCarrier) Get(key string) string {
-	s, _ := m[key].(string)
-	return s
-}
-
-func (m metaCarrier) Set(key, value string) { m[key] = value }
-
-func (m metaCarrier) Keys() []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	return keys
 }

@@ -2,12 +2,14 @@ package script
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/luanette/luanette/internal/music/smf"
@@ -174,10 +176,10 @@ func TestMIDIEditsAgreeWithGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		smf.Transpose(track.Events, semitones)
-		smf.Quantize(track.Events, grid)
-		merged := smf.Merge(track, smf.Track{Events: []smf.Event{smf.Note(7, 0, 1, 1), smf.End(7)}})
-		want, err := (&smf.File{Tracks: []smf.Track{merged}}).Encode()
+		transposed(track.Events, semitones)
+		quantized(track.Events, grid)
+		both := merged(track, smf.Track{Events: []smf.Event{smf.Note(7, 0, 1, 1), smf.End(7)}})
+		want, err := (&smf.File{Tracks: []smf.Track{both}}).Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,3 +193,74 @@ func TestMIDIEditsAgreeWithGo(t *testing.T) {
 		equalFiles(t, got, want)
 	}
 }
+
+// transposed moves every note, in place, by semitones; notes that would leave
+// 0–127 stop at its edge.
+func transposed(events []smf.Event, semitones int) {
+	semitones = min(max(semitones, -127), 127)
+	for i := range events {
+		if e := &events[i]; e.Kind == smf.NoteOn || e.Kind == smf.NoteOff || e.Kind == smf.Aftertouch {
+			e.Data1 = uint8(min(max(int(e.Data1)+semitones, 0), 127))
+		}
+	}
+}
+
+// quantized moves every event, in place, to the nearest multiple of grid ticks;
+// halfway goes up, a grid of 0 or less changes nothing. A note that would
+// vanish because both its ends fall on one tick lasts one grid step instead;
+// the events are in order of time afterwards.
+func quantized(events []smf.Event, grid int64) {
+	if grid <= 0 {
+		return
+	}
+	slices.SortStableFunc(events, byTime)
+	type key struct{ channel, note uint8 }
+	type start struct{ was, is int64 }
+	sounding := map[key]start{}
+	moved := false
+	var latest int64
+	for i := range events {
+		e := &events[i]
+		was := e.Time
+		e.Time = (was + grid/2) / grid * grid
+		k := key{e.Channel, e.Data1}
+		switch on, ok := sounding[k]; {
+		case e.Starts():
+			sounding[k] = start{was, e.Time}
+		case e.Stops() && ok:
+			if on.was < was && on.is == e.Time {
+				e.Time += grid
+				moved = true
+			}
+			delete(sounding, k)
+		case e.Is(smf.EndOfTrack):
+			e.Time = max(e.Time, latest)
+		}
+		latest = max(latest, e.Time)
+	}
+	if moved {
+		slices.SortStableFunc(events, byTime)
+	}
+	smf.Deltas(events)
+}
+
+// merged merges tracks by absolute time; events of the same tick stay in the order of
+// their tracks. The one end_of_track is the latest.
+func merged(tracks ...smf.Track) smf.Track {
+	var end int64
+	var events []smf.Event
+	for _, t := range tracks {
+		end = max(end, t.End())
+		for _, e := range t.Events {
+			if !e.Is(smf.EndOfTrack) {
+				events = append(events, e)
+			}
+		}
+	}
+	slices.SortStableFunc(events, byTime)
+	events = append(events, smf.End(end))
+	smf.Deltas(events)
+	return smf.Track{Events: events}
+}
+
+func byTime(a, b smf.Event) int { return cmp.Compare(a.Time, b.Time) }

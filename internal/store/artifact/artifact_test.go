@@ -7,7 +7,6 @@ import (
 
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/store/artifact"
-	"github.com/luanette/luanette/internal/store/artifact/artifacttest"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -28,7 +27,7 @@ func open(t *testing.T, url, folder string, bus *event.Bus) *artifact.Store {
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	artifacttest.Run(t, func(t *testing.T, bus *event.Bus) *artifact.Store { return open(t, dbtest.Fresh(t), t.TempDir(), bus) })
+	runSuite(t, func(t *testing.T, bus *event.Bus) *artifact.Store { return open(t, dbtest.Fresh(t), t.TempDir(), bus) })
 }
 
 func TestOnPostgres(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/cas"
-	"github.com/luanette/luanette/internal/store/cas/castest"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -29,7 +28,7 @@ func node(t *testing.T, d *db.DB) *cas.Database {
 
 func nodeIn(t *testing.T, d *db.DB, folder string) *cas.Database {
 	t.Helper()
-	near, err := cas.OpenDir(folder, cas.DirOptions{MaxSize: castest.MaxSize})
+	near, err := cas.OpenDir(folder, cas.DirOptions{MaxSize: maxSize})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +41,7 @@ func nodeIn(t *testing.T, d *db.DB, folder string) *cas.Database {
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	castest.Run(t, func(t *testing.T) cas.Store { return node(t, dbtest.Open(t, dbtest.Fresh(t))) })
+	runSuite(t, func(t *testing.T) cas.Store { return node(t, dbtest.Open(t, dbtest.Fresh(t))) })
 }
 
 // One node reads what another stored, although they share no folder.
@@ -73,7 +72,7 @@ func TestNodesShareContents(t *testing.T) {
 func TestDatabaseRemoves(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.Fresh(t))
-	castest.Removes(t, node(t, d), func(f func(*db.Tx) error) error { return d.Write(t.Context(), f) })
+	testRemoves(t, node(t, d), func(f func(*db.Tx) error) error { return d.Write(t.Context(), f) })
 }
 
 // TestFilesOfRemovedContents checks that no node keeps a copy of what another one removed:

@@ -13,7 +13,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/cas"
-	"github.com/luanette/luanette/internal/store/cas/castest"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -28,14 +27,14 @@ func openDir(t *testing.T, root string, o cas.DirOptions) *cas.Dir {
 
 func TestDir(t *testing.T) {
 	t.Parallel()
-	castest.Run(t, func(t *testing.T) cas.Store {
-		return openDir(t, t.TempDir(), cas.DirOptions{MaxSize: castest.MaxSize})
+	runSuite(t, func(t *testing.T) cas.Store {
+		return openDir(t, t.TempDir(), cas.DirOptions{MaxSize: maxSize})
 	})
 }
 
 func TestDirRemoves(t *testing.T) {
 	t.Parallel()
-	castest.Removes(t, openDir(t, t.TempDir(), cas.DirOptions{}), func(f func(*db.Tx) error) error { return f(nil) })
+	testRemoves(t, openDir(t, t.TempDir(), cas.DirOptions{}), func(f func(*db.Tx) error) error { return f(nil) })
 }
 
 // files lists what a store's folder holds, relative to it.

@@ -127,7 +127,7 @@ type File struct {
 // more helps.
 var ErrRemoved = errors.New("the same content was just removed")
 
-// Store stores content. castest.Run tests its contract.
+// Store stores content. runSuite in the tests is its contract.
 type Store interface {
 	// Put stores all of r and returns its ref and size in bytes. When it returns
 	// without error the content survives a crash; on an error, nothing is stored.

@@ -27,12 +27,12 @@ func TestMain(m *testing.M) {
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	dbtest.Run(t, dbtest.SQLite)
+	runSuite(t, dbtest.SQLite)
 }
 
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	dbtest.Run(t, dbtest.Postgres)
+	runSuite(t, dbtest.Postgres)
 }
 
 func TestOpenRefuses(t *testing.T) {

@@ -1,3 +1,4 @@
+// Package dbtest provides databases for tests.
 package dbtest
 
 import (

@@ -1,5 +1,4 @@
-// Package castest tests the behaviour that every cas.Store must have.
-package castest
+package cas_test
 
 import (
 	"bytes"
@@ -14,14 +13,15 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
-// MaxSize is the size limit, in bytes, of the stores under test.
-const MaxSize = 4 << 20
+// maxSize is the size limit, in bytes, of the stores under test.
+const maxSize = 4 << 20
 
-// Run tests stores. Each call of open returns an empty one that refuses content larger
-// than MaxSize.
-func Run(t *testing.T, open func(t *testing.T) cas.Store) {
+// runSuite tests the behaviour that every Store must have. Each call of open returns an
+// empty one that refuses content larger than maxSize.
+func runSuite(t *testing.T, open func(t *testing.T) cas.Store) {
 	tests := map[string]func(t *testing.T, s cas.Store){
 		"returns what was stored":            returnsStored,
 		"stores the same content once":       storesOnce,
@@ -55,10 +55,10 @@ func put(t *testing.T, s cas.Store, content []byte) cas.Ref {
 }
 
 func returnsStored(t *testing.T, s cas.Store) {
-	for _, size := range []int{0, 1, 1023, 1025, MaxSize} {
+	for _, size := range []int{0, 1, 1023, 1025, maxSize} {
 		content := bytes.Repeat([]byte{byte(size), 7}, size/2+1)[:size]
 		ref := put(t, s, content)
-		got, err := cas.Read(t.Context(), s, ref, MaxSize)
+		got, err := cas.Read(t.Context(), s, ref, maxSize)
 		if err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%d bytes: read %d back (%v)", size, len(got), err)
 		}
@@ -92,7 +92,7 @@ func unknown(t *testing.T, s cas.Store) {
 }
 
 func tooLarge(t *testing.T, s cas.Store) {
-	content := make([]byte, MaxSize+1)
+	content := make([]byte, maxSize+1)
 	_, _, err := s.Put(t.Context(), bytes.NewReader(content))
 	if fault.CodeOf(err) != fault.Limit {
 		t.Errorf("Put = %v, want limit_exceeded", err)
@@ -120,7 +120,7 @@ func cancelled(t *testing.T, s cas.Store) {
 	wantNothing(t, s, content)
 
 	ref := put(t, s, content)
-	if _, err := cas.Read(ctx, s, ref, MaxSize); !errors.Is(err, context.Canceled) {
+	if _, err := cas.Read(ctx, s, ref, maxSize); !errors.Is(err, context.Canceled) {
 		t.Errorf("Read = %v, want cancelled", err)
 	}
 }
@@ -183,10 +183,45 @@ func manyWriters(t *testing.T, s cas.Store) {
 				t.Errorf("Put: %v", err)
 				return
 			}
-			if got, err := cas.Read(t.Context(), s, ref, MaxSize); err != nil || !bytes.Equal(got, content) {
+			if got, err := cas.Read(t.Context(), s, ref, maxSize); err != nil || !bytes.Equal(got, content) {
 				t.Errorf("read back %q, %v; want %q", got, err, content)
 			}
 		})
 	}
 	all.Wait()
+}
+
+// testRemoves tests that a store removes content, and stores it again. write runs a transaction.
+func testRemoves(t *testing.T, s cas.Store, write func(func(tx *db.Tx) error) error) {
+	t.Helper()
+	content, other := bytes.Repeat([]byte("removed"), 1<<18), []byte("stays")
+	ref, stays := put(t, s, content), put(t, s, other)
+	has := func(ref cas.Ref) (has bool) {
+		err := write(func(tx *db.Tx) (err error) {
+			has, err = s.Has(t.Context(), tx, ref)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return has
+	}
+	for range 2 { // the second time there is nothing to remove
+		if err := write(func(tx *db.Tx) error { return s.Remove(t.Context(), tx, ref) }); err != nil {
+			t.Fatalf("Remove: %v", err)
+		}
+		if has(ref) {
+			t.Error("the store has what was removed")
+		}
+	}
+	wantNothing(t, s, content)
+	if _, err := s.Stat(t.Context(), ref); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("Stat = %v, want not found", err)
+	}
+	put(t, s, content)
+	for ref, want := range map[cas.Ref][]byte{ref: content, stays: other} {
+		if got, err := cas.Read(t.Context(), s, ref, maxSize); err != nil || !bytes.Equal(got, want) || !has(ref) {
+			t.Errorf("%d bytes, %v, want %d", len(got), err, len(want))
+		}
+	}
 }

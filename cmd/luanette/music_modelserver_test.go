@@ -1,6 +1,4 @@
-// Package modeltest is a stand-in for the music models: it speaks their HTTP, refuses
-// requests that they would refuse, and fails as they fail.
-package modeltest
+package main
 
 import (
 	"bytes"
@@ -22,16 +20,17 @@ import (
 
 // Modes of a service. The path of a service is /MODE/SERVICE/predict.
 const (
-	OK      = "ok"      // it answers
-	Flaky   = "flaky"   // it answers each request at the third attempt: it is busy, then fails
-	Broken  = "broken"  // it fails with status 500
-	HTML    = "html"    // another program is at its address
-	Empty   = "empty"   // it answers {}
-	Garbage = "garbage" // what it made is none of what it should be
+	modeOK      = "ok"      // it answers
+	modeFlaky   = "flaky"   // it answers each request at the third attempt: it is busy, then fails
+	modeBroken  = "broken"  // it fails with status 500
+	modeHTML    = "html"    // another program is at its address
+	modeEmpty   = "empty"   // it answers {}
+	modeGarbage = "garbage" // what it made is none of what it should be
 )
 
-// Server is the stand-in.
-type Server struct {
+// modelServer is a stand-in for the music models: it speaks their HTTP, refuses requests
+// that they would refuse, and fails as they fail.
+type modelServer struct {
 	URL   string
 	Close func()
 
@@ -40,25 +39,25 @@ type Server struct {
 	requests map[string][]map[string]any
 }
 
-// Start starts it.
-func Start() *Server {
-	s := &Server{attempts: map[string]int{}, requests: map[string][]map[string]any{}}
+// startModelServer starts it.
+func startModelServer() *modelServer {
+	s := &modelServer{attempts: map[string]int{}, requests: map[string][]map[string]any{}}
 	server := httptest.NewServer(http.HandlerFunc(s.serve))
 	s.URL, s.Close = server.URL, server.Close
 	return s
 }
 
-// Requests returns the requests to a service in a mode that it accepted, without those
+// accepted returns the requests to a service in a mode that it accepted, without those
 // that it was busy or failed for.
-func (s *Server) Requests(mode, service string) []map[string]any {
+func (s *modelServer) accepted(mode, service string) []map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests[mode+"/"+service])
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+func (s *modelServer) serve(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if len(parts) != 3 || parts[2] != "predict" || services[parts[1]].fields == nil {
+	if len(parts) != 3 || parts[2] != "predict" || modelRules[parts[1]].fields == nil {
 		http.NotFound(w, r)
 		return
 	}
@@ -70,7 +69,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	service := services[parts[1]]
+	service := modelRules[parts[1]]
 	var request map[string]any
 	if err := json.Unmarshal(body, &request); err == nil {
 		err = service.check(request)
@@ -85,35 +84,35 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, parts[0], parts[1], request, s.attempt(r.URL.Path+string(body)))
 }
 
-func (s *Server) attempt(key string) int {
+func (s *modelServer) attempt(key string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempts[key]++
 	return s.attempts[key]
 }
 
-func (s *Server) answer(w http.ResponseWriter, mode, name string, request map[string]any, attempt int) {
+func (s *modelServer) answer(w http.ResponseWriter, mode, name string, request map[string]any, attempt int) {
 	switch {
-	case mode == Broken, mode == Flaky && attempt == 2:
+	case mode == modeBroken, mode == modeFlaky && attempt == 2:
 		reply(w, http.StatusInternalServerError, map[string]any{"detail": "CUDA out of memory"})
 		return
-	case mode == Flaky && attempt == 1:
+	case mode == modeFlaky && attempt == 1:
 		w.Header().Set("Retry-After", "0.01")
 		reply(w, http.StatusServiceUnavailable, map[string]any{"detail": "GPU busy"})
 		return
-	case mode == HTML:
+	case mode == modeHTML:
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<!doctype html><title>It works!</title>")
 		return
-	case mode == Empty:
+	case mode == modeEmpty:
 		reply(w, http.StatusOK, map[string]any{})
 		return
 	}
 	s.mu.Lock()
 	s.requests[mode+"/"+name] = append(s.requests[mode+"/"+name], request)
 	s.mu.Unlock()
-	answer := services[name].answer(request)
-	if mode == Garbage {
+	answer := modelRules[name].answer(request)
+	if mode == modeGarbage {
 		answer = spoil(answer)
 	}
 	reply(w, http.StatusOK, answer)
@@ -142,43 +141,43 @@ func spoil(answer map[string]any) map[string]any {
 	return answer
 }
 
-// field is a field of a request: its kind, and whether it must be there.
-type field struct {
+// modelField is a field of a request: its kind, and whether it must be there.
+type modelField struct {
 	kind     string
 	required bool
 }
 
-type service struct {
-	fields map[string]field
+type modelRule struct {
+	fields map[string]modelField
 	answer func(request map[string]any) map[string]any
 }
 
-func fields(list string) map[string]field {
-	all := map[string]field{}
+func modelFields(list string) map[string]modelField {
+	all := map[string]modelField{}
 	for item := range strings.FieldsSeq(list) {
 		name, kind, _ := strings.Cut(item, ":")
 		kind, required := strings.CutSuffix(kind, "!")
-		all[name] = field{kind, required}
+		all[name] = modelField{kind, required}
 	}
 	return all
 }
 
 const sampling = " temperature:number! top_p:number! max_tokens:number! num_variations:number! client_job_id:string"
 
-var services = map[string]service{
-	"orpheus":            {fields("model:string task:string! midi_input:midi" + sampling), orpheus},
-	"orpheus_bridge":     {fields("section_a:midi! section_b:midi" + sampling), orpheus},
-	"orpheus_loops":      {fields("seed_midi:midi" + sampling), orpheus},
-	"orpheus_classifier": {fields("midi_input:midi!"), classify},
-	"musicgen":           {fields("prompt:string! duration:number! temperature:number! top_k:number! top_p:number! guidance_scale:number! do_sample:bool!"), sound},
-	"yue":                {fields("lyrics:string! genre:string! max_new_tokens:number! run_n_segments:number! seed:number!"), song},
-	"clap":               {fields("audio:wav! tasks:list! audio_b:wav text_candidates:list"), clap},
-	"beatthis":           {fields("audio:wav!"), beats},
-	"anticipatory":       {fields("task:string! midi_input:midi length_seconds:number prime_seconds:number top_p:number num_variations:number model_size:string embed_layer:number client_job_id:string"), anticipate},
-	"unknown":            {fields("task:string! text:string! seconds:number like:wav"), sound},
+var modelRules = map[string]modelRule{
+	"orpheus":            {modelFields("model:string task:string! midi_input:midi" + sampling), orpheus},
+	"orpheus_bridge":     {modelFields("section_a:midi! section_b:midi" + sampling), orpheus},
+	"orpheus_loops":      {modelFields("seed_midi:midi" + sampling), orpheus},
+	"orpheus_classifier": {modelFields("midi_input:midi!"), classify},
+	"musicgen":           {modelFields("prompt:string! duration:number! temperature:number! top_k:number! top_p:number! guidance_scale:number! do_sample:bool!"), sound},
+	"yue":                {modelFields("lyrics:string! genre:string! max_new_tokens:number! run_n_segments:number! seed:number!"), song},
+	"clap":               {modelFields("audio:wav! tasks:list! audio_b:wav text_candidates:list"), clap},
+	"beatthis":           {modelFields("audio:wav!"), beats},
+	"anticipatory":       {modelFields("task:string! midi_input:midi length_seconds:number prime_seconds:number top_p:number num_variations:number model_size:string embed_layer:number client_job_id:string"), anticipate},
+	"unknown":            {modelFields("task:string! text:string! seconds:number like:wav"), sound},
 }
 
-func (s service) check(request map[string]any) error {
+func (s modelRule) check(request map[string]any) error {
 	for name := range request {
 		if _, known := s.fields[name]; !known {
 			return fmt.Errorf("unknown field %s", name)
@@ -199,7 +198,7 @@ func (s service) check(request map[string]any) error {
 	return nil
 }
 
-func (f field) check(value any) error {
+func (f modelField) check(value any) error {
 	ok := false
 	switch f.kind {
 	case "number":
@@ -246,7 +245,7 @@ func variations(request map[string]any) []any {
 	count, _ := request["num_variations"].(float64)
 	var made []any
 	for i := range max(1, int(count)) {
-		raw, err := Song(uint8(36+i), uint8(seed%64+32), uint8(seed/64+32))
+		raw, err := modelSong(uint8(36+i), uint8(seed%64+32), uint8(seed/64+32))
 		if err != nil {
 			panic(err) // the notes are valid
 		}
@@ -260,7 +259,7 @@ func classify(map[string]any) map[string]any {
 }
 
 func sound(request map[string]any) map[string]any {
-	raw, err := Tone(440+float64(len(request)), 1) // other requests get another sound
+	raw, err := modelTone(440+float64(len(request)), 1) // other requests get another sound
 	if err != nil {
 		panic(err) // the tone is valid
 	}
@@ -291,8 +290,8 @@ func anticipate(request map[string]any) map[string]any {
 	return map[string]any{"task": request["task"], "variations": variations(request), "metadata": map[string]any{}}
 }
 
-// Song returns a MIDI file with one note after another.
-func Song(keys ...uint8) ([]byte, error) {
+// modelSong returns a MIDI file with one note after another.
+func modelSong(keys ...uint8) ([]byte, error) {
 	events := []smf.Event{smf.SetTempo(0, 500_000)}
 	for i, key := range keys {
 		events = append(events, smf.Note(int64(i)*480, 0, key, 100), smf.Release(int64(i+1)*480, 0, key))
@@ -301,8 +300,8 @@ func Song(keys ...uint8) ([]byte, error) {
 	return f.Encode()
 }
 
-// Tone returns a WAV file with a sine wave.
-func Tone(hz, seconds float64) ([]byte, error) {
+// modelTone returns a WAV file with a sine wave.
+func modelTone(hz, seconds float64) ([]byte, error) {
 	const rate = 32000
 	c := audio.Clip{Channels: 1, Rate: rate}
 	for i := range int(seconds * rate) {
