@@ -210,10 +210,7 @@ func perSecond(s spent) string { return fmt.Sprintf("%.0f", float64(time.Second)
 func (b bench) commits(ctx context.Context, folder string, r round) error {
 	return b.store(ctx, folder, func(d *db.DB) error {
 		write := func(statement string, args ...any) error {
-			return d.Write(ctx, func(tx *db.Tx) error {
-				_, err := tx.Exec(ctx, statement, args...)
-				return err
-			})
+			return d.Exec(ctx, statement, args...)
 		}
 		if err := write("CREATE TABLE bare (id BIGINT PRIMARY KEY, data BYTEA)"); err != nil {
 			return err

@@ -46,9 +46,7 @@ func (s *stage) approveAndCrash(t *testing.T, code, session string) (id string, 
 // records returns the number of journal records of a run.
 func (s *stage) records(t *testing.T, id string) (n int) {
 	t.Helper()
-	err := s.database.Read(t.Context(), func(tx *db.Tx) error {
-		return tx.QueryRow(t.Context(), `SELECT count(*) FROM approval_records WHERE approval = $1`, id).Scan(&n)
-	})
+	err := s.database.QueryRow(t.Context(), `SELECT count(*) FROM approval_records WHERE approval = $1`, id).Scan(&n)
 	if err != nil {
 		t.Fatal(err)
 	}

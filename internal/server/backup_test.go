@@ -121,12 +121,9 @@ func TestRestoreKnowsAllTables(t *testing.T) {
 		t.Errorf("a server with everything uses the tables\n%q\nknown are\n%q", got, want)
 	}
 	var sequences []string
-	err = srv.store.Read(t.Context(), func(tx *db.Tx) error {
-		sequences, err = db.All(t.Context(), tx, func(row db.Scanner) (name string, err error) { return name, row.Scan(&name) },
-			`SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	sequences, err = db.Find(t.Context(), srv.store, db.Column[string],
+		`SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE c.relkind = 'S' AND n.nspname IN (current_schema(), current_schema() || '_dbos') AND c.relname NOT LIKE 'migrations%'`)
-		return err
-	})
 	if err != nil || len(sequences) > 0 {
 		t.Errorf("sequences %v (%v)", sequences, err)
 	}

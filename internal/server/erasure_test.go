@@ -19,7 +19,6 @@ import (
 	"github.com/luanette/luanette/internal/govern/erasure"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/store/artifact"
-	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/store/personal"
 )
@@ -299,11 +298,8 @@ func dying(t *testing.T, srv *Server, at int) *erasure.Service {
 // tried for hours.
 func (s someone) logIn(srv *Server) {
 	s.t.Helper()
-	err := srv.store.Write(s.t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(s.t.Context(), `INSERT INTO oauth_logins (upstream, owner, server, issuer, org, state, scopes, expires, updated, version, claimed_until, failures, retry_at, sealed)
+	err := srv.store.Exec(s.t.Context(), `INSERT INTO oauth_logins (upstream, owner, server, issuer, org, state, scopes, expires, updated, version, claimed_until, failures, retry_at, sealed)
 			VALUES ('tracker', $1, 'https://tracker.example', 'https://auth.example', '', 'active', '', 0, 0, 1, 0, 0, 0, $2)`, "person:"+s.id, []byte("sealed"))
-		return err
-	})
 	if err != nil {
 		s.t.Fatal(err)
 	}

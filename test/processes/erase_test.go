@@ -226,10 +226,7 @@ func (o *erasing) release(t *testing.T) {
 
 func (o *erasing) exec(t *testing.T, statement string) {
 	t.Helper()
-	err := o.store.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(t.Context(), statement)
-		return err
-	})
+	err := o.store.Exec(t.Context(), statement)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +241,7 @@ func (o *erasing) await(t *testing.T, query, person string) {
 // holds reports whether a query about a person is true.
 func (o *erasing) holds(t *testing.T, query, person string) (holds bool) {
 	t.Helper()
-	err := o.store.Read(t.Context(), func(tx *db.Tx) error { return tx.QueryRow(t.Context(), query, person).Scan(&holds) })
+	err := o.store.QueryRow(t.Context(), query, person).Scan(&holds)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,10 +32,7 @@ func (r *Store) Adopt(ctx context.Context, tables []personal.Table) error {
 			}
 		}
 		if err == nil {
-			err = r.db.Write(ctx, func(tx *db.Tx) error {
-				_, err := tx.Exec(ctx, "UPDATE access_keys SET owner = $2, version = version + 1 WHERE hash = $1", k.Hash[:], k.ref().owner)
-				return err
-			})
+			err = r.db.Exec(ctx, "UPDATE access_keys SET owner = $2, version = version + 1 WHERE hash = $1", k.Hash[:], k.ref().owner)
 		}
 	}
 	return err

@@ -45,7 +45,7 @@ func execAll(t *testing.T, store *db.DB, statements ...string) {
 func columnOf(t *testing.T, store *db.DB, query string) (all string) {
 	t.Helper()
 	err := store.Read(t.Context(), func(tx *db.Tx) error {
-		list, err := db.All(t.Context(), tx, func(row db.Scanner) (text string, err error) { return text, row.Scan(&text) }, query)
+		list, err := db.All(t.Context(), tx, db.Column[string], query)
 		all = strings.Join(list, ", ")
 		return err
 	})
@@ -65,10 +65,7 @@ func TestAdopt(t *testing.T) {
 	}
 	for name, rights := range map[string]string{"laptop": `{"scopes":["mcp"],"org":"acme","user":"p1","person":"p1"}`, "web": `{"scopes":["mcp"],"user":"p1"}`} {
 		hash := apikey.HashOf(name)
-		err := store.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(t.Context(), "INSERT INTO access_keys (name, hash, rights, created, expires) VALUES ($1, $2, $3, 1, 0)", name, hash[:], rights)
-			return err
-		})
+		err := store.Exec(t.Context(), "INSERT INTO access_keys (name, hash, rights, created, expires) VALUES ($1, $2, $3, 1, 0)", name, hash[:], rights)
 		if err != nil {
 			t.Fatal(err)
 		}

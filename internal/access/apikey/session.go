@@ -87,9 +87,7 @@ var errSession = fault.New(fault.NeedsAuth, "the session has ended").WithHint("l
 func (r *Store) loadSession(ctx context.Context, hash Hash) (s session, err error) {
 	var token []byte
 	var expires int64
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT token, expires FROM access_sessions WHERE hash = $1", hash[:]).Scan(&token, &expires)
-	})
+	err = r.db.QueryRow(ctx, "SELECT token, expires FROM access_sessions WHERE hash = $1", hash[:]).Scan(&token, &expires)
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, errSession
 	}

@@ -112,10 +112,7 @@ func (k *Key) taken() error {
 
 // List returns all keys, those of the configuration first, then by age.
 func (r *Store) List(ctx context.Context) (list []Key, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		list, err = db.All(ctx, tx, scan, "SELECT "+columns+" FROM access_keys ORDER BY created, owner, name")
-		return err
-	})
+	list, err = db.Find(ctx, r.db, scan, "SELECT "+columns+" FROM access_keys ORDER BY created, owner, name")
 	if err != nil {
 		return nil, err
 	}

@@ -65,9 +65,7 @@ func (r *Store) spend(ctx context.Context, p principal.Limited) error {
 
 // spent is the stored usage of a day.
 func (r *Store) spent(ctx context.Context, id string, day int64) (calls int64, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT calls FROM access_use WHERE principal = $1 AND day = $2", id, day).Scan(&calls)
-	})
+	err = r.db.QueryRow(ctx, "SELECT calls FROM access_use WHERE principal = $1 AND day = $2", id, day).Scan(&calls)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -71,9 +71,7 @@ func (a *attempts) exhausted(ctx context.Context, l limit, who string, now time.
 		return true, nil
 	}
 	var count int
-	err := a.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT count FROM as_attempts WHERE id = $1", []byte(row)).Scan(&count)
-	})
+	err := a.db.QueryRow(ctx, "SELECT count FROM as_attempts WHERE id = $1", []byte(row)).Scan(&count)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

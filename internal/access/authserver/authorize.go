@@ -118,10 +118,8 @@ func (s *Server) saveRequest(ctx context.Context, id, browser string, q request)
 func (s *Server) pending(r *http.Request, id string) (q request, err error) {
 	var body string
 	ctx, browser := r.Context(), cookie.In(r, s.options.Browsers).Get(cookie.Flow)
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT body FROM as_requests WHERE id = $1 AND browser = $2 AND expires > $3",
-			hashOf(id), hashOf(browser), s.options.Now().UnixMicro()).Scan(&body)
-	})
+	err = s.db.QueryRow(ctx, "SELECT body FROM as_requests WHERE id = $1 AND browser = $2 AND expires > $3",
+		hashOf(id), hashOf(browser), s.options.Now().UnixMicro()).Scan(&body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return q, fault.New(fault.Denied, "this browser has not begun this request, or it has ended").
 			WithHint("connect the client again; do not open links to this page that somebody sent you")
@@ -229,10 +227,8 @@ func (s *Server) hasConsent(ctx context.Context, who principal.Principal, q requ
 		return false, nil
 	}
 	var given string
-	err := s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT scopes FROM as_consents WHERE person = $1 AND org = $2 AND client = $3 AND redirect = $4",
-			people.PersonOf(who), who.Org, q.Client, where).Scan(&given)
-	})
+	err := s.db.QueryRow(ctx, "SELECT scopes FROM as_consents WHERE person = $1 AND org = $2 AND client = $3 AND redirect = $4",
+		people.PersonOf(who), who.Org, q.Client, where).Scan(&given)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

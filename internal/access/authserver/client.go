@@ -53,9 +53,7 @@ func (s *Server) client(ctx context.Context, id string) (client, error) {
 	}
 	c := client{ID: id}
 	var redirects string
-	err := s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT name, redirects FROM as_clients WHERE id = $1", id).Scan(&c.Name, &redirects)
-	})
+	err := s.db.QueryRow(ctx, "SELECT name, redirects FROM as_clients WHERE id = $1", id).Scan(&c.Name, &redirects)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c, errClient("it has not registered")
 	}

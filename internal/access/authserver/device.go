@@ -208,10 +208,8 @@ func (s *Server) waiting(r *http.Request, who principal.Principal, typed string)
 		return d, fault.New(fault.Limit, "too many wrong codes").WithHint("wait for ten minutes, and begin again")
 	}
 	var scopes string
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT code, client, name, resource, scopes FROM as_devices WHERE code = $1 AND state = $2 AND expires > $3",
-			typedCode(typed), statePending, now.UnixMicro()).Scan(&d.code, &d.client, &d.name, &d.resource, &scopes)
-	})
+	err = s.db.QueryRow(ctx, "SELECT code, client, name, resource, scopes FROM as_devices WHERE code = $1 AND state = $2 AND expires > $3",
+		typedCode(typed), statePending, now.UnixMicro()).Scan(&d.code, &d.client, &d.name, &d.resource, &scopes)
 	if errors.Is(err, sql.ErrNoRows) {
 		for of, name := range guesses {
 			if _, err := s.attempts.add(ctx, of, name, now); err != nil {

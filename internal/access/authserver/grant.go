@@ -87,10 +87,8 @@ var errToken = fault.New(fault.Denied, "the token is not valid, or not any more"
 func (s *Server) find(ctx context.Context, token string) (g grant, expires time.Time, err error) {
 	var until int64
 	places, done := g.into()
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT "+grantColumns+", t.expires FROM as_tokens t JOIN as_grants g ON g.id = t.grant_id WHERE t.hash = $1 AND t.kind = 'access' AND t.expires > $2 AND g.revoked = 0",
-			hashOf(token), s.options.Now().UnixMicro()).Scan(append(places, &until)...)
-	})
+	err = s.db.QueryRow(ctx, "SELECT "+grantColumns+", t.expires FROM as_tokens t JOIN as_grants g ON g.id = t.grant_id WHERE t.hash = $1 AND t.kind = 'access' AND t.expires > $2 AND g.revoked = 0",
+		hashOf(token), s.options.Now().UnixMicro()).Scan(append(places, &until)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return g, expires, errToken
 	}
@@ -101,9 +99,7 @@ func (s *Server) find(ctx context.Context, token string) (g grant, expires time.
 // checkGrant is fault.Denied if a grant was revoked.
 func (s *Server) checkGrant(ctx context.Context, id string) error {
 	var n int
-	err := s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT count(*) FROM as_grants WHERE id = $1 AND revoked = 0", id).Scan(&n)
-	})
+	err := s.db.QueryRow(ctx, "SELECT count(*) FROM as_grants WHERE id = $1 AND revoked = 0", id).Scan(&n)
 	if err == nil && n == 0 {
 		err = fault.New(fault.Denied, "the client may not act for the person any more").WithHint("connect the client again")
 	}
@@ -177,16 +173,13 @@ func (s *Server) listGrants(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx := r.Context()
 	var list []GrantView
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		list, err = db.All(ctx, tx, func(row db.Scanner) (GrantView, error) {
-			var g grant
-			places, done := g.into()
-			err := row.Scan(places...)
-			done()
-			return GrantView{g.id, g.client, g.name, g.scopes, g.created, g.used}, err
-		}, "SELECT "+grantColumns+" FROM as_grants g WHERE g.person = $1 AND g.revoked = 0 ORDER BY g.created, g.id", person)
-		return err
-	})
+	list, err = db.Find(ctx, s.db, func(row db.Scanner) (GrantView, error) {
+		var g grant
+		places, done := g.into()
+		err := row.Scan(places...)
+		done()
+		return GrantView{g.id, g.client, g.name, g.scopes, g.created, g.used}, err
+	}, "SELECT "+grantColumns+" FROM as_grants g WHERE g.person = $1 AND g.revoked = 0 ORDER BY g.created, g.id", person)
 	if err == nil {
 		writeJSON(w, http.StatusOK, map[string]any{"grants": append([]GrantView{}, list...)})
 	}

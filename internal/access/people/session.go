@@ -71,9 +71,7 @@ var errSession = fault.New(fault.NeedsAuth, "the session has ended").WithHint("s
 func (s *Store) Session(ctx context.Context, cookie string) (principal.Principal, error) {
 	var person, org string
 	var expires int64
-	err := s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT person, org, expires FROM people_sessions WHERE hash = $1", hashOf(cookie)).Scan(&person, &org, &expires)
-	})
+	err := s.db.QueryRow(ctx, "SELECT person, org, expires FROM people_sessions WHERE hash = $1", hashOf(cookie)).Scan(&person, &org, &expires)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= s.options.Now().UnixMicro() {
 		return principal.Anonymous(), errSession
 	}
@@ -106,7 +104,7 @@ func (s *Store) EndRemote(ctx context.Context, provider, remote string, of Ident
 // endSessions deletes sessions and lets all nodes check what runs for them.
 func (s *Store) endSessions(ctx context.Context, where string, args ...any) (n int, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		ended, err := db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
+		ended, err := db.All(ctx, tx, db.Column[string],
 			"DELETE FROM people_sessions WHERE "+where+" RETURNING person", args...)
 		n = len(ended)
 		for _, person := range ended {
@@ -147,17 +145,13 @@ func (s *Store) Due(ctx context.Context, before time.Time) ([]Stored, error) {
 }
 
 func (s *Store) sessions(ctx context.Context, where string, args ...any) (list []Stored, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		list, err = db.All(ctx, tx, func(row db.Scanner) (f Stored, err error) {
-			var sealed []byte
-			if err := row.Scan(&f.hash, &f.Person, &f.Org, &f.Provider, &f.Remote, &f.checked, &sealed); err != nil {
-				return f, err
-			}
-			return f, s.box.Open(sealed, &f.Tokens, "session", hex.EncodeToString(f.hash))
-		}, "SELECT hash, person, org, provider, remote, checked, sealed FROM people_sessions WHERE "+where, args...)
-		return err
-	})
-	return list, err
+	return db.Find(ctx, s.db, func(row db.Scanner) (f Stored, err error) {
+		var sealed []byte
+		if err := row.Scan(&f.hash, &f.Person, &f.Org, &f.Provider, &f.Remote, &f.checked, &sealed); err != nil {
+			return f, err
+		}
+		return f, s.box.Open(sealed, &f.Tokens, "session", hex.EncodeToString(f.hash))
+	}, "SELECT hash, person, org, provider, remote, checked, sealed FROM people_sessions WHERE "+where, args...)
 }
 
 // Claim reports whether this process is the one that asks the provider about a session

@@ -62,10 +62,8 @@ func (s *Service) seal(k kept) ([]byte, error) {
 // load returns kept tokens; the error is errSignIn if there are none.
 func (s *Service) load(ctx context.Context, where string, args ...any) (k kept, err error) {
 	var sealed []byte
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT id, person, provider, version, sealed FROM signin_tokens WHERE "+where+" ORDER BY created DESC, id LIMIT 1", args...).
-			Scan(&k.id, &k.person, &k.provider, &k.version, &sealed)
-	})
+	err = s.db.QueryRow(ctx, "SELECT id, person, provider, version, sealed FROM signin_tokens WHERE "+where+" ORDER BY created DESC, id LIMIT 1", args...).
+		Scan(&k.id, &k.person, &k.provider, &k.version, &sealed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, errSignIn
 	}
@@ -88,10 +86,7 @@ func (s *Service) endTokensAt(ctx context.Context, p *provider, of people.Identi
 	if err != nil || person.ID == "" {
 		return err
 	}
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM signin_tokens WHERE person = $1 AND provider = $2", person.ID, p.Name)
-		return err
-	})
+	return s.db.Exec(ctx, "DELETE FROM signin_tokens WHERE person = $1 AND provider = $2", person.ID, p.Name)
 }
 
 // renew gets new tokens with the refresh token. One caller does, on one node; the others

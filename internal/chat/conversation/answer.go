@@ -76,12 +76,9 @@ func (r *Service) giveUp(ctx context.Context, t *Turn, cause error) {
 	r.options.Log.ErrorContext(ctx, "message cannot be answered", "request_id", t.Message.RequestID, "error", cause)
 	why, err := json.Marshal(failureOf(cause))
 	if err == nil {
-		err = r.db.Write(ctx, func(tx *db.Tx) error {
-			_, err := tx.Exec(ctx, `UPDATE talk_turns SET status = $1, failure = $2, ended = $3 
+		err = r.db.Exec(ctx, `UPDATE talk_turns SET status = $1, failure = $2, ended = $3 
 				WHERE id = $4 AND node = $5 AND (status = 'waiting' OR status = 'running' AND attempts = $6)`,
-				failed, string(why), r.now().UnixMicro(), t.ID, r.options.Node, t.attempts)
-			return err
-		})
+			failed, string(why), r.now().UnixMicro(), t.ID, r.options.Node, t.attempts)
 	}
 	if err != nil {
 		r.options.Log.ErrorContext(ctx, "failure of a message not stored", "request_id", t.Message.RequestID, "error", err)
@@ -320,16 +317,12 @@ type journal struct {
 }
 
 func (j journal) Load(ctx context.Context) (steps []agent.Step, err error) {
-	err = j.service.db.Read(ctx, func(tx *db.Tx) error {
-		steps, err = db.All(ctx, tx, func(row db.Scanner) (s agent.Step, err error) {
-			var data string
-			err = row.Scan(&s.Iteration, &s.Call, &data)
-			s.Data = json.RawMessage(data)
-			return s, err
-		}, `SELECT iteration, call, data FROM talk_steps WHERE turn = $1`, j.turn.ID)
-		return err
-	})
-	return steps, err
+	return db.Find(ctx, j.service.db, func(row db.Scanner) (s agent.Step, err error) {
+		var data string
+		err = row.Scan(&s.Iteration, &s.Call, &data)
+		s.Data = json.RawMessage(data)
+		return s, err
+	}, `SELECT iteration, call, data FROM talk_steps WHERE turn = $1`, j.turn.ID)
 }
 
 func (j journal) Save(ctx context.Context, s agent.Step) error {

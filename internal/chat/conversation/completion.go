@@ -161,9 +161,7 @@ func renameCalls(reply *agent.Reply) {
 // loadSteps returns the stored steps before a call, or nil.
 func (r *Service) loadSteps(ctx context.Context, p Person, call string) (steps []llm.Message, err error) {
 	var text string
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT steps FROM talk_client_calls WHERE id = $1 AND org = $2 AND person = $3`, call, p.Org, p.User).Scan(&text)
-	})
+	err = r.db.QueryRow(ctx, `SELECT steps FROM talk_client_calls WHERE id = $1 AND org = $2 AND person = $3`, call, p.Org, p.User).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

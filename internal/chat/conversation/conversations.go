@@ -46,16 +46,12 @@ func (r *Service) summaries(ctx context.Context, p Person, only ...string) (list
 	if len(only) == 1 {
 		which, args = " AND conversation = $4", append(args, only[0])
 	}
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		list, err = db.All(ctx, tx, scanConversation, `SELECT own.conversation, own.messages, own.updated, own.busy, first.message FROM (
+	return db.Find(ctx, r.db, scanConversation, `SELECT own.conversation, own.messages, own.updated, own.busy, first.message FROM (
 				SELECT conversation, count(*) AS messages, max(created) AS updated, min(seq) AS first, max(seq) AS latest,
 					count(CASE WHEN status IN ('waiting', 'running') THEN 1 END) AS busy
 				FROM talk_turns WHERE org = $1 AND person = $2`+which+` GROUP BY conversation) AS own
 			JOIN talk_turns AS first ON first.org = $1 AND first.person = $2 AND first.seq = own.first
 			ORDER BY own.latest DESC LIMIT $3`, args...)
-		return err
-	})
-	return list, err
 }
 
 const longestTitle = 100
@@ -88,13 +84,9 @@ type Record struct {
 
 // Records returns the latest messages of a conversation, the oldest first.
 func (r *Service) Records(ctx context.Context, p Person, conversation string, limit int) (records []Record, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		records, err = db.All(ctx, tx, scanRecord, `SELECT id, message, status, reply, failure, created, ended FROM (
+	return db.Find(ctx, r.db, scanRecord, `SELECT id, message, status, reply, failure, created, ended FROM (
 				SELECT * FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 ORDER BY seq DESC LIMIT $4) AS latest
 			ORDER BY seq`, p.Org, p.User, conversation, limit)
-		return err
-	})
-	return records, err
 }
 
 func scanRecord(row db.Scanner) (c Record, err error) {
@@ -179,11 +171,8 @@ func (r *Service) History(ctx context.Context, p Person, limit, offset int) (ent
 // oldest first.
 func (r *Service) latest(ctx context.Context, p Person, conversation string, count int) (exchanges []agent.Exchange, err error) {
 	var entries []Entry
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		entries, err = db.All(ctx, tx, scanEntry, `SELECT message, reply, ended FROM talk_turns
+	entries, err = db.Find(ctx, r.db, scanEntry, `SELECT message, reply, ended FROM talk_turns
 			WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 ORDER BY seq DESC LIMIT $5`, p.Org, p.User, conversation, done, count)
-		return err
-	})
 	for _, e := range slices.Backward(entries) {
 		exchanges = append(exchanges, agent.Exchange{User: e.UserMessage, Assistant: e.AssistantResponse, At: e.Timestamp})
 	}
@@ -287,10 +276,8 @@ type answeredTurn struct {
 
 // latestAnswered returns the position of the latest answered message of a conversation.
 func (r *Service) latestAnswered(ctx context.Context, from Access) (seq int64, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4`,
-			from.Person.Org, from.Person.User, from.ID, done).Scan(&seq)
-	})
+	err = r.db.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4`,
+		from.Person.Org, from.Person.User, from.ID, done).Scan(&seq)
 	if err == nil && seq == 0 {
 		err = fault.New(fault.NotFound, "no conversation %s with an answer", from.ID).WithHint("GET /api/v1/orgs/ORG/users/USER/conversations lists those that you can read")
 	}

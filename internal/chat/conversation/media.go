@@ -134,9 +134,7 @@ func (r *Service) show(ctx context.Context, t *Turn) func(agent.Event) {
 
 // Media returns an image, a sound or a file of a message or of its answer.
 func (r *Service) Media(ctx context.Context, turn, id string) (m llm.Media, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT name, mime, data FROM talk_media WHERE turn = $1 AND id = $2`, turn, id).Scan(&m.Name, &m.MIME, &m.Data)
-	})
+	err = r.db.QueryRow(ctx, `SELECT name, mime, data FROM talk_media WHERE turn = $1 AND id = $2`, turn, id).Scan(&m.Name, &m.MIME, &m.Data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, fault.New(fault.NotFound, "the message %s has nothing with the id %q", turn, id)
 	}

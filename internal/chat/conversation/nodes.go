@@ -22,12 +22,8 @@ const pollInterval = time.Second
 
 // Owners returns the nodes with unanswered messages.
 func (r *Service) Owners(ctx context.Context) (nodes []string, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		nodes, err = db.All(ctx, tx, func(row db.Scanner) (node string, err error) { return node, row.Scan(&node) },
-			`SELECT DISTINCT node FROM talk_turns WHERE status IN ('waiting', 'running')`)
-		return err
-	})
-	return nodes, err
+	return db.Find(ctx, r.db, db.Column[string],
+		`SELECT DISTINCT node FROM talk_turns WHERE status IN ('waiting', 'running')`)
 }
 
 // TakeOver takes over the messages of nodes that have stopped.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
-	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -27,7 +26,7 @@ func TestRefusedByTheDatabase(t *testing.T) {
 			defer service.Close()
 			do := func(statement string) {
 				t.Helper()
-				if err := d.Write(t.Context(), func(tx *db.Tx) error { _, err := tx.Exec(t.Context(), statement); return err }); err != nil {
+				if err := d.Exec(t.Context(), statement); err != nil {
 					t.Fatal(err)
 				}
 			}

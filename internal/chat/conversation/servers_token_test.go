@@ -42,9 +42,7 @@ func TestAttackStoredTokens(t *testing.T) {
 
 func document(t *testing.T, d *db.DB) (body string) {
 	t.Helper()
-	err := d.Read(t.Context(), func(tx *db.Tx) error {
-		return tx.QueryRow(t.Context(), `SELECT body FROM talk_documents WHERE kind = 'servers'`).Scan(&body)
-	})
+	err := d.QueryRow(t.Context(), `SELECT body FROM talk_documents WHERE kind = 'servers'`).Scan(&body)
 	if err != nil {
 		t.Fatal(err)
 	}

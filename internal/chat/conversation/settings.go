@@ -73,13 +73,7 @@ func (r *Service) removeDocument(ctx context.Context, p Person, kind, name strin
 
 // documentNames lists the documents of a kind.
 func (r *Service) documentNames(ctx context.Context, p Person, kind string) (names []string, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		names, err = db.All(ctx, tx, func(row db.Scanner) (name string, err error) {
-			return name, row.Scan(&name)
-		}, `SELECT name FROM talk_documents WHERE org = $1 AND person = $2 AND kind = $3 ORDER BY name`, p.Org, p.User, kind)
-		return err
-	})
-	return names, err
+	return db.Find(ctx, r.db, db.Column[string], `SELECT name FROM talk_documents WHERE org = $1 AND person = $2 AND kind = $3 ORDER BY name`, p.Org, p.User, kind)
 }
 
 // Settings are an organisation's settings.

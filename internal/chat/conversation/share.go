@@ -9,7 +9,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // Nobody writes in a conversation of somebody else, whatever is shared: what they say would
@@ -170,9 +169,7 @@ func (r *Service) referenceOf(ctx context.Context, id string) (reference, error)
 func errNoConversation(id string) error { return fault.New(fault.NotFound, "no conversation %s", id) }
 
 func (r *Service) exists(ctx context.Context, p Person, id string) (exists bool, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3)`, p.Org, p.User, id).Scan(&exists)
-	})
+	err = r.db.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3)`, p.Org, p.User, id).Scan(&exists)
 	return exists, err
 }
 

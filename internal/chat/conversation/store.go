@@ -123,9 +123,7 @@ const othersFirst = `EXISTS (SELECT 1 FROM talk_turns AS before WHERE before.org
 func (r *Service) standing(ctx context.Context, t *Turn) (standing, error) {
 	var node, status string
 	var wait bool
-	err := r.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT node, status, `+othersFirst+` FROM talk_turns WHERE id = $1`, t.ID).Scan(&node, &status, &wait)
-	})
+	err := r.db.QueryRow(ctx, `SELECT node, status, `+othersFirst+` FROM talk_turns WHERE id = $1`, t.ID).Scan(&node, &status, &wait)
 	switch {
 	case errors.Is(err, sql.ErrNoRows) || err == nil && (node != r.options.Node || status != waiting):
 		return taken, nil
@@ -255,9 +253,7 @@ func (r *Service) retry(ctx context.Context, t *Turn, m Message) (mine bool, err
 // outcome ends a turn with the stored outcome, if there is one.
 func (r *Service) outcome(ctx context.Context, t *Turn) (over bool, err error) {
 	var status, reply, why string
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT status, reply, failure FROM talk_turns WHERE id = $1`, t.ID).Scan(&status, &reply, &why)
-	})
+	err = r.db.QueryRow(ctx, `SELECT status, reply, failure FROM talk_turns WHERE id = $1`, t.ID).Scan(&status, &reply, &why)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return false, fault.New(fault.NotFound, "the message was deleted").WithHint("send it again")

@@ -231,9 +231,7 @@ func (s *Store) spent(ctx context.Context, of scope, org, user string) (so spent
 	if of == person {
 		query, args = query+` AND person = $4`, append(args, user)
 	}
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, query, args...).Scan(&so.today, &so.month, &so.tokens)
-	})
+	err = s.db.QueryRow(ctx, query, args...).Scan(&so.today, &so.month, &so.tokens)
 	return so, err
 }
 

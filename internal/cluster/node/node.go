@@ -184,7 +184,7 @@ func (n *Node) register(ctx context.Context, only bool) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM nodes WHERE name = $1 AND slot = $2 AND id <> $3`, n.options.Name, slot, n.ID); err != nil {
 			return err
 		}
-		taken, err := db.All(ctx, tx, func(row db.Scanner) (name string, err error) { return name, row.Scan(&name) },
+		taken, err := db.All(ctx, tx, db.Column[string],
 			`SELECT name FROM nodes WHERE id <> $1`, n.ID)
 		if err != nil {
 			return err

@@ -177,10 +177,7 @@ func TestAFrozenNodeIsTakenForDead(t *testing.T) {
 		after time.Duration // added to the time so far
 		want  string
 	}{{frozen / 2, "heir,silent"}, {frozen / 2, "heir"}} {
-		err := d.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(t.Context(), `UPDATE nodes SET beat = beat - $1, started = started - $1 - 1 WHERE id = $2`, step.after.Microseconds(), silent.ID)
-			return err
-		})
+		err := d.Exec(t.Context(), `UPDATE nodes SET beat = beat - $1, started = started - $1 - 1 WHERE id = $2`, step.after.Microseconds(), silent.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,10 +256,7 @@ func TestRemovedNodeRegistersAgain(t *testing.T) {
 	n, d := join(t, dbtest.Postgres(t), "box")
 	work := &testWork{node: n.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{}}
 	n.Run(t.Context(), work)
-	err := d.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(t.Context(), `DELETE FROM nodes`)
-		return err
-	})
+	err := d.Exec(t.Context(), `DELETE FROM nodes`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -245,7 +245,7 @@ func (n *Node) deleteRow(ctx context.Context, i Info, now time.Time) error {
 // missing returns those of ids that are not nodes.
 func (n *Node) missing(ctx context.Context, ids []string) (gone []string, err error) {
 	err = n.db.Read(ctx, func(tx *db.Tx) error {
-		there, err := db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) }, `SELECT id FROM nodes`)
+		there, err := db.All(ctx, tx, db.Column[string], `SELECT id FROM nodes`)
 		gone = nil
 		for _, id := range ids {
 			if !slices.Contains(there, id) {

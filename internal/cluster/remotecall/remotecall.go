@@ -134,9 +134,7 @@ func (s *Service) checkAlive(ctx context.Context, node string) error {
 }
 
 func (s *Service) readAnswer(ctx context.Context, id string) (answer []byte, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT answer FROM errands WHERE id = $1`, id).Scan(&answer)
-	})
+	err = s.db.QueryRow(ctx, `SELECT answer FROM errands WHERE id = $1`, id).Scan(&answer)
 	if len(answer) == 0 {
 		return nil, err
 	}
@@ -223,7 +221,7 @@ func (s *Service) unanswered(ctx context.Context) (ids []string) {
 		if _, err := tx.Exec(ctx, `DELETE FROM errands WHERE made < $1`, now.Add(-maxAge).UnixMicro()); err != nil {
 			return err
 		}
-		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
+		ids, err = db.All(ctx, tx, db.Column[string],
 			`SELECT id FROM errands WHERE answer IS NULL AND (node = $1 OR node = '')`, s.options.Self)
 		return err
 	})
@@ -257,11 +255,8 @@ func (s *Service) start(ctx context.Context, work *sync.WaitGroup, id string, do
 
 func (s *Service) run(ctx context.Context, id string, do Handler) error {
 	var bodies [][]byte
-	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		bodies, err = db.All(ctx, tx, func(row db.Scanner) (body []byte, err error) { return body, row.Scan(&body) },
-			`SELECT body FROM errands WHERE id = $1 AND answer IS NULL`, id)
-		return err
-	})
+	bodies, err := db.Find(ctx, s.db, db.Column[[]byte],
+		`SELECT body FROM errands WHERE id = $1 AND answer IS NULL`, id)
 	if err != nil || len(bodies) == 0 { // another node answered, or the caller stopped waiting
 		return err
 	}

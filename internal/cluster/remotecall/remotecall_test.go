@@ -116,9 +116,7 @@ func TestEarlyCall(t *testing.T) {
 
 func count(t *testing.T, d *db.DB) (n int) {
 	t.Helper()
-	err := d.Read(t.Context(), func(tx *db.Tx) error {
-		return tx.QueryRow(t.Context(), "SELECT COUNT(*) FROM errands").Scan(&n)
-	})
+	err := d.QueryRow(t.Context(), "SELECT COUNT(*) FROM errands").Scan(&n)
 	if err != nil {
 		t.Fatal(err)
 	}

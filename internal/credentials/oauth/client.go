@@ -13,7 +13,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // Methods to authenticate at the token endpoint.
@@ -188,10 +187,8 @@ func (l *Logins) loadClient(ctx context.Context, upstream, issuer, redirect stri
 	var c client
 	var sealed []byte
 	var expires int64
-	err := l.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT expires, sealed FROM oauth_clients WHERE upstream = $1 AND issuer = $2 AND redirect = $3`,
-			upstream, issuer, redirect).Scan(&expires, &sealed)
-	})
+	err := l.db.QueryRow(ctx, `SELECT expires, sealed FROM oauth_clients WHERE upstream = $1 AND issuer = $2 AND redirect = $3`,
+		upstream, issuer, redirect).Scan(&expires, &sealed)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return c, nil
@@ -208,12 +205,9 @@ func (l *Logins) saveClient(ctx context.Context, upstream, issuer, redirect stri
 	if err != nil {
 		return err
 	}
-	return l.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO oauth_clients (upstream, issuer, redirect, expires, sealed) VALUES ($1, $2, $3, $4, $5)
+	return l.db.Exec(ctx, `INSERT INTO oauth_clients (upstream, issuer, redirect, expires, sealed) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (upstream, issuer, redirect) DO UPDATE SET expires = excluded.expires, sealed = excluded.sealed`,
-			upstream, issuer, redirect, micros(c.Expires), sealed)
-		return err
-	})
+		upstream, issuer, redirect, micros(c.Expires), sealed)
 }
 
 func micros(t time.Time) int64 {

@@ -277,10 +277,7 @@ func (l *Logins) forgetRegistration(ctx context.Context, p flow, cause error) {
 	if !errors.As(cause, &no) || no.code != "invalid_client" || p.Client.Configured {
 		return
 	}
-	err := l.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM oauth_clients WHERE upstream = $1 AND issuer = $2`, p.Server.Name, p.At.Issuer)
-		return err
-	})
+	err := l.db.Exec(ctx, `DELETE FROM oauth_clients WHERE upstream = $1 AND issuer = $2`, p.Server.Name, p.At.Issuer)
 	if err != nil {
 		l.options.Log.WarnContext(ctx, "an unknown client registration was not deleted", "upstream", p.Server.Name, "error", err)
 	}

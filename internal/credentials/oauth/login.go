@@ -93,11 +93,9 @@ func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 	var issuer, state string
 	var version, updated, failures, retryAt int64
 	var sealed []byte
-	err := l.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT issuer, state, version, updated, failures, retry_at, sealed FROM oauth_logins
+	err := l.db.QueryRow(ctx, `SELECT issuer, state, version, updated, failures, retry_at, sealed FROM oauth_logins
 			WHERE upstream = $1 AND owner = $2 AND server = $3 ORDER BY updated DESC LIMIT 1`,
-			s.Name, s.Owner, s.address()).Scan(&issuer, &state, &version, &updated, &failures, &retryAt, &sealed)
-	})
+		s.Name, s.Owner, s.address()).Scan(&issuer, &state, &version, &updated, &failures, &retryAt, &sealed)
 	if errors.Is(err, sql.ErrNoRows) {
 		l.remember(s, login{})
 		return login{}, nil
@@ -143,21 +141,16 @@ func (l *Logins) end(ctx context.Context, s Server, have login) error {
 // storeChallenge stores the challenge of a refused request for the next login, on
 // whichever node.
 func (l *Logins) storeChallenge(ctx context.Context, s Server, c Challenge) error {
-	return l.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO oauth_challenges (upstream, owner, server, metadata, scopes, error) VALUES ($1, $2, $3, $4, $5, $6)
+	return l.db.Exec(ctx, `INSERT INTO oauth_challenges (upstream, owner, server, metadata, scopes, error) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (upstream, owner, server) DO UPDATE SET metadata = excluded.metadata, scopes = excluded.scopes, error = excluded.error`,
-			s.Name, s.Owner, s.address(), c.Metadata, strings.Join(c.Scopes, " "), c.Error)
-		return err
-	})
+		s.Name, s.Owner, s.address(), c.Metadata, strings.Join(c.Scopes, " "), c.Error)
 }
 
 // lastChallenge returns the last challenge of the server.
 func (l *Logins) lastChallenge(ctx context.Context, s Server) (c Challenge, ok bool, err error) {
 	var scopes string
-	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT metadata, scopes, error FROM oauth_challenges WHERE upstream = $1 AND owner = $2 AND server = $3`,
-			s.Name, s.Owner, s.address()).Scan(&c.Metadata, &scopes, &c.Error)
-	})
+	err = l.db.QueryRow(ctx, `SELECT metadata, scopes, error FROM oauth_challenges WHERE upstream = $1 AND owner = $2 AND server = $3`,
+		s.Name, s.Owner, s.address()).Scan(&c.Metadata, &scopes, &c.Error)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Challenge{}, false, nil
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/credentials/oauth"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // of returns the server with the login of a person.
@@ -109,10 +108,7 @@ func TestARowIsBoundToItsOwner(t *testing.T) {
 	for _, thief := range []string{"person:eve", ""} {
 		r := setup(t)
 		r.loginOf(t, "person:ada")
-		err := r.store.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(t.Context(), `UPDATE oauth_logins SET owner = $1`, thief)
-			return err
-		})
+		err := r.store.Exec(t.Context(), `UPDATE oauth_logins SET owner = $1`, thief)
 		if err != nil {
 			t.Fatal(err)
 		}

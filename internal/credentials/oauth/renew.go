@@ -297,12 +297,9 @@ func (l *Logins) claim(ctx context.Context, s Server, have login) (bool, error) 
 // a pause: the response may be lost although the server has seen the refresh token, and a
 // server that is overloaded is not helped by all callers asking at once.
 func (l *Logins) release(ctx context.Context, s Server, have login, pause time.Duration) {
-	err := l.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE oauth_logins SET claimed_until = 0, failures = failures + 1, retry_at = $6
+	err := l.db.Exec(ctx, `UPDATE oauth_logins SET claimed_until = 0, failures = failures + 1, retry_at = $6
 			WHERE upstream = $1 AND owner = $2 AND server = $3 AND issuer = $4 AND version = $5`,
-			s.Name, s.Owner, s.address(), have.Issuer, have.version, l.options.Clock.Now().Add(pause).UnixMicro())
-		return err
-	})
+		s.Name, s.Owner, s.address(), have.Issuer, have.version, l.options.Clock.Now().Add(pause).UnixMicro())
 	if err != nil {
 		l.options.Log.WarnContext(ctx, "login stays claimed for a while", "upstream", s.Name, "error", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/luanette/luanette/internal/access/oauthtest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/credentials/oauth"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // TestOneRenewsForAllOfAnOwner lets fifty callers of each owner on two nodes find their
@@ -228,10 +227,7 @@ func TestNodeDiesWhileItRenews(t *testing.T) {
 // change changes stored logins as another process would.
 func (r *rig) change(t *testing.T, statement string, args ...any) {
 	t.Helper()
-	if err := r.store.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(t.Context(), statement, args...)
-		return err
-	}); err != nil {
+	if err := r.store.Exec(t.Context(), statement, args...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -123,11 +123,8 @@ func (l *Logins) nextRevocation(ctx context.Context) (r revocation, found bool, 
 }
 
 func (l *Logins) deleteRevocation(ctx context.Context, r revocation) error {
-	return l.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM oauth_revocations WHERE upstream = $1 AND owner = $2 AND server = $3 AND issuer = $4 AND version = $5`,
-			r.of.Name, r.of.Owner, r.of.URL, r.issuer, r.version)
-		return err
-	})
+	return l.db.Exec(ctx, `DELETE FROM oauth_revocations WHERE upstream = $1 AND owner = $2 AND server = $3 AND issuer = $4 AND version = $5`,
+		r.of.Name, r.of.Owner, r.of.URL, r.issuer, r.version)
 }
 
 // revoke tells the issuer that a login has ended (RFC 7009). Most end the access token

@@ -124,9 +124,7 @@ func about(org, owner, name string) []string { return []string{"personal_values"
 func (s *Store) Get(ctx context.Context, owner, name string) (secret.Text, error) {
 	var org, text string
 	var sealed []byte
-	err := s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT org, sealed FROM personal_values WHERE owner = $1 AND name = $2`, owner, name).Scan(&org, &sealed)
-	})
+	err := s.db.QueryRow(ctx, `SELECT org, sealed FROM personal_values WHERE owner = $1 AND name = $2`, owner, name).Scan(&org, &sealed)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return secret.Text{}, unknown(name)
@@ -141,11 +139,7 @@ func unknown(name string) error { return fault.New(fault.NotFound, "you have no 
 
 // List returns the names of the values of an owner.
 func (s *Store) List(ctx context.Context, owner string) (list []Value, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		list, err = db.All(ctx, tx, scan, `SELECT name, updated FROM personal_values WHERE owner = $1 ORDER BY name`, owner)
-		return err
-	})
-	return list, err
+	return db.Find(ctx, s.db, scan, `SELECT name, updated FROM personal_values WHERE owner = $1 ORDER BY name`, owner)
 }
 
 func scan(row db.Scanner) (v Value, err error) {

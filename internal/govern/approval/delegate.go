@@ -120,16 +120,13 @@ func (o *Store) substitutes(ctx context.Context, all directory, a *Approval) ([]
 // delegations reads delegations of people who have the role now. where has the present as
 // its last parameter.
 func (o *Store) delegations(ctx context.Context, all directory, where string, args ...any) (list []Delegation, err error) {
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		list, err = db.All(ctx, tx, func(row db.Scanner) (d Delegation, err error) {
-			var until int64
-			err = row.Scan(&d.Person, &d.Org, &d.Role, &d.To, &until)
-			d.Until = time.UnixMicro(until).UTC()
-			return d, err
-		}, `SELECT person, org, role, delegate, until FROM approval_delegations WHERE `+where+` ORDER BY created, person`,
-			append(args, o.now().UnixMicro())...)
-		return err
-	})
+	list, err = db.Find(ctx, o.db, func(row db.Scanner) (d Delegation, err error) {
+		var until int64
+		err = row.Scan(&d.Person, &d.Org, &d.Role, &d.To, &until)
+		d.Until = time.UnixMicro(until).UTC()
+		return d, err
+	}, `SELECT person, org, role, delegate, until FROM approval_delegations WHERE `+where+` ORDER BY created, person`,
+		append(args, o.now().UnixMicro())...)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read the delegations")
 	}

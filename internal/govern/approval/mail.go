@@ -59,10 +59,7 @@ func (o *Store) sendMails(ctx context.Context, running *sync.WaitGroup) error {
 func (o *Store) addressMails(ctx context.Context) error {
 	const fresh = `SELECT ` + columns + ` FROM approvals WHERE state = 'pending' AND role <> '' AND NOT EXISTS (SELECT 1 FROM approval_mails WHERE approval = id)`
 	var list []Approval
-	err := o.db.Read(ctx, func(tx *db.Tx) (err error) {
-		list, err = db.All(ctx, tx, scan, fresh)
-		return err
-	})
+	list, err := db.Find(ctx, o.db, scan, fresh)
 	if err != nil || len(list) == 0 {
 		return err
 	}
@@ -116,9 +113,7 @@ func (o *Store) takeMails(ctx context.Context) (due map[string][]Approval, err e
 	const ready = `next > 0 AND next <= $1 AND person NOT IN (SELECT person FROM approval_mails WHERE sent > $2)`
 	args := []any{now.UnixMicro(), now.Add(-mailPause).UnixMicro()}
 	count := 0
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(*) FROM approval_mails WHERE `+ready, args...).Scan(&count)
-	})
+	err = o.db.QueryRow(ctx, `SELECT count(*) FROM approval_mails WHERE `+ready, args...).Scan(&count)
 	if err != nil || count == 0 {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/govern/approval"
 	"github.com/luanette/luanette/internal/scripting/host"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // mailing opens a store that sends mail, and runs it until cancel is called.
@@ -71,9 +70,7 @@ func (of *staff) received(server *mailtest.Server, count int) map[string]mailtes
 // unsent returns how many mails are on their way.
 func (of *staff) unsent() (count int) {
 	of.t.Helper()
-	err := of.db.Read(of.t.Context(), func(tx *db.Tx) error {
-		return tx.QueryRow(of.t.Context(), `SELECT count(*) FROM approval_mails WHERE tries > 0 AND next > 0`).Scan(&count)
-	})
+	err := of.db.QueryRow(of.t.Context(), `SELECT count(*) FROM approval_mails WHERE tries > 0 AND next > 0`).Scan(&count)
 	if err != nil {
 		of.t.Fatal(err)
 	}

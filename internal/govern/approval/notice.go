@@ -64,9 +64,7 @@ func (o *Store) sendNotices(ctx context.Context, running *sync.WaitGroup) error 
 	}
 	const due = `state = 'pending' AND notice > 0 AND notice <= $1`
 	now, count := o.now(), 0
-	err := o.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE `+due, now.UnixMicro()).Scan(&count)
-	})
+	err := o.db.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE `+due, now.UnixMicro()).Scan(&count)
 	if err != nil || count == 0 {
 		return err
 	}

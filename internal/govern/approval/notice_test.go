@@ -16,7 +16,6 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/govern/approval"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // TestWebhookIsTold checks that the webhook gets a request, signed, and again after it
@@ -89,9 +88,7 @@ func TestWebhookIsTold(t *testing.T) {
 // for a minute.
 func (b *fixture) notices(t *testing.T, within time.Duration) (count int) {
 	t.Helper()
-	err := b.db.Read(t.Context(), func(tx *db.Tx) error {
-		return tx.QueryRow(t.Context(), `SELECT count(*) FROM approvals WHERE notice > 0 AND notice <= $1`, b.time.Now().Add(within).UnixMicro()).Scan(&count)
-	})
+	err := b.db.QueryRow(t.Context(), `SELECT count(*) FROM approvals WHERE notice > 0 AND notice <= $1`, b.time.Now().Add(within).UnixMicro()).Scan(&count)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,11 +39,8 @@ func (l *resumeStore) Record(data []byte) error {
 
 // Past returns the records of earlier processes.
 func (l *resumeStore) Past(ctx context.Context) (records [][]byte, err error) {
-	err = l.store.db.Read(ctx, func(tx *db.Tx) error {
-		records, err = db.All(ctx, tx, func(row db.Scanner) (data []byte, err error) { return data, row.Scan(&data) },
-			`SELECT data FROM approval_records WHERE approval = $1 ORDER BY number`, l.id)
-		return err
-	})
+	records, err = db.Find(ctx, l.store.db, db.Column[[]byte],
+		`SELECT data FROM approval_records WHERE approval = $1 ORDER BY number`, l.id)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read the records of the run of approval %s", l.id)
 	}
@@ -107,16 +104,11 @@ func (o *Store) Close() { o.end() }
 func (o *Store) renew(ctx context.Context) error {
 	now := o.now()
 	carrying := 0
-	err := o.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, o.process).Scan(&carrying)
-	})
+	err := o.db.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, o.process).Scan(&carrying)
 	if err != nil || carrying == 0 {
 		return err
 	}
-	return o.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE approvals SET carried = $2 WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, o.process, now.Add(lease).UnixMicro())
-		return err
-	})
+	return o.db.Exec(ctx, `UPDATE approvals SET carried = $2 WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, o.process, now.Add(lease).UnixMicro())
 }
 
 // orphans takes over decided runs whose lease has expired, because their process died
@@ -125,9 +117,7 @@ func (o *Store) renew(ctx context.Context) error {
 func (o *Store) orphans(ctx context.Context) ([]Approval, error) {
 	const orphaned = `kept IS NOT NULL AND outcome IS NULL AND state IN ('allowed', 'denied') AND carried <= $1`
 	now, count := o.now(), 0
-	err := o.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE `+orphaned, now.UnixMicro()).Scan(&count)
-	})
+	err := o.db.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE `+orphaned, now.UnixMicro()).Scan(&count)
 	if err != nil || count == 0 {
 		return nil, err
 	}

@@ -64,11 +64,8 @@ func (o *Store) storePlan(ctx context.Context, a *Approval, p host.Plan) error {
 	if err != nil {
 		return err
 	}
-	return o.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE approvals SET plan = $2, digests = $3, certain = $4, complete = $5, incomplete = $6 WHERE id = $1 AND state = 'pending'`,
-			a.ID, plan, digests, p.Certain, p.Incomplete == "", p.Incomplete)
-		return err
-	})
+	return o.db.Exec(ctx, `UPDATE approvals SET plan = $2, digests = $3, certain = $4, complete = $5, incomplete = $6 WHERE id = $1 AND state = 'pending'`,
+		a.ID, plan, digests, p.Certain, p.Incomplete == "", p.Incomplete)
 }
 
 // insert stores a request. If the run already has a pending one, insert returns that
@@ -176,18 +173,13 @@ func (o *Store) withdraw(ctx context.Context, run string) ([]Approval, error) {
 // expire denies the requests whose time is over, and deletes old decisions.
 func (o *Store) expire(ctx context.Context, now time.Time) (over []Approval, err error) {
 	pending, old := 0, 0
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(CASE WHEN state = 'pending' AND expires <= $1 THEN 1 END), count(CASE WHEN decided > 0 AND decided <= $2 THEN 1 END)
+	err = o.db.QueryRow(ctx, `SELECT count(CASE WHEN state = 'pending' AND expires <= $1 THEN 1 END), count(CASE WHEN decided > 0 AND decided <= $2 THEN 1 END)
 			FROM approvals`, now.UnixMicro(), now.Add(-o.options.Keep).UnixMicro()).Scan(&pending, &old)
-	})
 	if err != nil || pending+old == 0 {
 		return nil, err
 	}
 	if old > 0 {
-		err = o.db.Write(ctx, func(tx *db.Tx) error {
-			_, err := tx.Exec(ctx, `DELETE FROM approvals WHERE decided > 0 AND decided <= $1`, now.Add(-o.options.Keep).UnixMicro())
-			return err
-		})
+		err = o.db.Exec(ctx, `DELETE FROM approvals WHERE decided > 0 AND decided <= $1`, now.Add(-o.options.Keep).UnixMicro())
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +211,7 @@ func (o *Store) decidedElsewhere(ctx context.Context) (decided []Approval, err e
 		return nil, nil
 	}
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		still, err := db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
+		still, err := db.All(ctx, tx, db.Column[string],
 			`SELECT id FROM approvals WHERE state = 'pending'`)
 		if err != nil {
 			return err
@@ -390,18 +382,15 @@ func (o *Store) remembered(ctx context.Context, subject, space, hash string) (ho
 		maker Party
 	}
 	var rules []rule
-	err := o.db.Read(ctx, func(tx *db.Tx) (err error) {
-		rules, err = db.All(ctx, tx, func(row db.Scanner) (r rule, err error) {
-			var by, maker string
-			if err := row.Scan(&r.allow, &by, &maker); err != nil {
-				return r, err
-			}
-			r.maker, err = readParty(maker, by)
+	rules, err := db.Find(ctx, o.db, func(row db.Scanner) (r rule, err error) {
+		var by, maker string
+		if err := row.Scan(&r.allow, &by, &maker); err != nil {
 			return r, err
-		}, `SELECT allow, made_by, maker FROM approval_rules
+		}
+		r.maker, err = readParty(maker, by)
+		return r, err
+	}, `SELECT allow, made_by, maker FROM approval_rules
 			WHERE scope = 'tool' AND subject = $1 OR scope = 'namespace' AND subject = $2 OR scope = 'script' AND subject = $3`, subject, space, hash)
-		return err
-	})
 	if err != nil {
 		return host.Deny, fault.Wrap(fault.Internal, err, "read the remembered decisions")
 	}

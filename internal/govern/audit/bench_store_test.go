@@ -50,10 +50,7 @@ func cpuTime(b *testing.B, d *db.DB) int64 {
 		return total
 	}
 	var pids []int64
-	err := d.Read(b.Context(), func(tx *db.Tx) (err error) {
-		pids, err = db.All(b.Context(), tx, func(row db.Scanner) (pid int64, err error) { return pid, row.Scan(&pid) }, "SELECT pid FROM pg_stat_activity")
-		return err
-	})
+	pids, err := db.Find(b.Context(), d, db.Column[int64], "SELECT pid FROM pg_stat_activity")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -139,7 +136,7 @@ func diskSize(b *testing.B, d *db.DB) (n int64) {
 	if d.Kind() == db.Postgres {
 		query = `SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace`
 	}
-	if err := d.Read(b.Context(), func(tx *db.Tx) error { return tx.QueryRow(b.Context(), query).Scan(&n) }); err != nil {
+	if err := d.QueryRow(b.Context(), query).Scan(&n); err != nil {
 		b.Fatal(err)
 	}
 	return n

@@ -36,10 +36,7 @@ func (s *Store) Find(ctx context.Context, f Filter) (list []Entry, err error) {
 	}
 	query := fmt.Sprintf(`SELECT entry FROM audit_log%s ORDER BY %s LIMIT %d`, where.String(), order, f.Limit)
 	var texts []string
-	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		texts, err = db.All(ctx, tx, func(row db.Scanner) (text string, err error) { return text, row.Scan(&text) }, query, where.args...)
-		return err
-	})
+	texts, err = db.Find(ctx, s.db, db.Column[string], query, where.args...)
 	for _, text := range texts {
 		if e, err := decode(text); err == nil {
 			list = append(list, e)

@@ -40,9 +40,7 @@ func (s *Store) moveOld(ctx context.Context, log *slog.Logger) error {
 // moveSome moves one batch and returns how many entries it had.
 func (s *Store) moveSome(ctx context.Context) (moved int, err error) {
 	var entries, pages bool
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM audit_entries), EXISTS (SELECT 1 FROM audit_pages)`).Scan(&entries, &pages)
-	})
+	err = s.db.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM audit_entries), EXISTS (SELECT 1 FROM audit_pages)`).Scan(&entries, &pages)
 	if err != nil || !entries && !pages {
 		return 0, err
 	}

@@ -172,7 +172,7 @@ func (e *Entry) erase() Entry {
 func eraseSome(ctx context.Context, tx *db.Tx, node string, limits AgeLimits) (count int, more bool, err error) {
 	var where conditions
 	query := `SELECT entry FROM audit_log WHERE node = ` + where.value(node) + ` AND decision <> '` + erased + `' AND ` + limits.condition(&where)
-	texts, err := db.All(ctx, tx, func(row db.Scanner) (text string, err error) { return text, row.Scan(&text) },
+	texts, err := db.All(ctx, tx, db.Column[string],
 		fmt.Sprintf(`%s ORDER BY seq LIMIT %d`, query, erasedAtOnce), where.args...)
 	if err != nil {
 		return 0, false, err

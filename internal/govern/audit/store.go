@@ -81,10 +81,7 @@ func (c *Chain) append(d *Draft) (Entry, row) {
 
 // Chains returns the chains of all nodes.
 func (s *Store) Chains(ctx context.Context) (list []Chain, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		list, err = db.All(ctx, tx, scanChain, `SELECT `+chainColumns+` FROM audit_chains ORDER BY node`)
-		return err
-	})
+	list, err = db.Find(ctx, s.db, scanChain, `SELECT `+chainColumns+` FROM audit_chains ORDER BY node`)
 	return list, reading(err)
 }
 

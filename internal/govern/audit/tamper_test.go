@@ -34,10 +34,7 @@ func twelve(t *testing.T, d *db.DB, node string) *Store {
 // execute changes the tables behind the log's back.
 func execute(t *testing.T, d *db.DB, query string, args ...any) {
 	t.Helper()
-	err := d.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(t.Context(), query, args...)
-		return err
-	})
+	err := d.Exec(t.Context(), query, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +45,7 @@ func edited(seq int64, edit func(text string) string) func(*testing.T, *db.DB) {
 	return func(t *testing.T, d *db.DB) {
 		t.Helper()
 		var text string
-		err := d.Read(t.Context(), func(tx *db.Tx) error {
-			return tx.QueryRow(t.Context(), `SELECT entry FROM audit_log WHERE node = 'a' AND seq = $1`, seq).Scan(&text)
-		})
+		err := d.QueryRow(t.Context(), `SELECT entry FROM audit_log WHERE node = 'a' AND seq = $1`, seq).Scan(&text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +216,7 @@ func TestEntriesInSQL(t *testing.T) {
 			query = `SELECT sum((entry::jsonb ->> 'took_us')::BIGINT) FROM audit_log`
 		}
 		var sum float64
-		err := d.Read(t.Context(), func(tx *db.Tx) error { return tx.QueryRow(t.Context(), query).Scan(&sum) })
+		err := d.QueryRow(t.Context(), query).Scan(&sum)
 		if err != nil || sum != 78 {
 			t.Errorf("sum %v, %v", sum, err)
 		}

@@ -26,12 +26,9 @@ func (s *Store) Verify(ctx context.Context) (list []Verified, err error) {
 		return nil, err
 	}
 	var chains []Chain
-	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		chains, err = db.All(ctx, tx, scanChain, `SELECT `+chainColumns+` FROM audit_chains
+	chains, err = db.Find(ctx, s.db, scanChain, `SELECT `+chainColumns+` FROM audit_chains
 			UNION ALL SELECT DISTINCT node, 0, '', 0, '' FROM audit_log WHERE node NOT IN (SELECT node FROM audit_chains)
 			ORDER BY node`)
-		return err
-	})
 	list = []Verified{}
 	for i := 0; i < len(chains) && err == nil; i++ {
 		var v Verified

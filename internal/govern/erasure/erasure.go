@@ -245,10 +245,7 @@ func (s *Service) Run(ctx context.Context) {
 // Continue finishes all erasures that have begun.
 func (s *Service) Continue(ctx context.Context) error {
 	var list []string
-	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		list, err = db.All(ctx, tx, func(row db.Scanner) (whole string, err error) { return whole, row.Scan(&whole) }, "SELECT whole FROM erasures ORDER BY begun, person")
-		return err
-	})
+	list, err := db.Find(ctx, s.db, db.Column[string], "SELECT whole FROM erasures ORDER BY begun, person")
 	for _, whole := range list {
 		var p personal.Person
 		problem := json.Unmarshal([]byte(whole), &p)

@@ -84,8 +84,6 @@ func (g *Guard) saveDecision(ctx context.Context, p *Pin) (done bool, err error)
 
 // stamp changes whenever a pin does.
 func (g *Guard) stamp(ctx context.Context) (stamp [3]int64, err error) {
-	err = g.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(changed), 0), COALESCE(MAX(decided), 0) FROM pins`).Scan(&stamp[0], &stamp[1], &stamp[2])
-	})
+	err = g.db.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(changed), 0), COALESCE(MAX(decided), 0) FROM pins`).Scan(&stamp[0], &stamp[1], &stamp[2])
 	return stamp, err
 }

@@ -61,12 +61,9 @@ func (p *Policy) recall(ctx context.Context, query string, args ...any) error {
 		return nil
 	}
 	var labels []Label
-	err := p.db.Read(ctx, func(tx *db.Tx) (err error) {
-		labels, err = db.All(ctx, tx, func(row db.Scanner) (l Label, err error) {
-			return l, row.Scan(&l.Name, &l.From, &l.Line)
-		}, query, args...)
-		return err
-	})
+	labels, err := db.Find(ctx, p.db, func(row db.Scanner) (l Label, err error) {
+		return l, row.Scan(&l.Name, &l.From, &l.Line)
+	}, query, args...)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "recall what was read")
 	}

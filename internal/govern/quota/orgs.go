@@ -255,10 +255,7 @@ func (o *Orgs) giveBack(ctx context.Context, a account, l *lease) error {
 	if l.left == 0 {
 		return nil
 	}
-	err := o.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE quota_orgs SET used = used - $4 WHERE org = $1 AND kind = $2 AND day = $3", a.org, a.kind, l.day, l.left)
-		return err
-	})
+	err := o.db.Exec(ctx, "UPDATE quota_orgs SET used = used - $4 WHERE org = $1 AND kind = $2 AND day = $3", a.org, a.kind, l.day, l.left)
 	l.left = 0
 	return err
 }

@@ -192,10 +192,7 @@ func (s *Store) End(ctx context.Context, kind principal.Kind, ids ...string) err
 }
 
 func (s *Store) delete(ctx context.Context, where string, args ...any) error {
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM shares WHERE "+where, args...)
-		return err
-	})
+	return s.db.Exec(ctx, "DELETE FROM shares WHERE "+where, args...)
 }
 
 // sweepInterval is how often shares of things that are gone are removed. Most ids are never

@@ -24,11 +24,8 @@ func (s *Store) Level(ctx context.Context, p principal.Principal, kind principal
 		may       principal.Level
 	}
 	var list []given
-	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		list, err = db.All(ctx, tx, func(row db.Scanner) (g given, err error) { return g, row.Scan(&g.recipient, &g.may) },
-			"SELECT recipient, may FROM shares WHERE kind = $1 AND thing = $2 AND org = $3", string(kind), id, org)
-		return err
-	})
+	list, err = db.Find(ctx, s.db, func(row db.Scanner) (g given, err error) { return g, row.Scan(&g.recipient, &g.may) },
+		"SELECT recipient, may FROM shares WHERE kind = $1 AND thing = $2 AND org = $3", string(kind), id, org)
 	for _, g := range list {
 		if slices.Contains(names, g.recipient) && g.may.Permits(principal.See) && !most.Permits(g.may) {
 			most = g.may
@@ -44,12 +41,8 @@ func (s *Store) IDs(ctx context.Context, p principal.Principal, kind principal.K
 		return nil, nil
 	}
 	where, args := withOneOf(names, org, p.ID, string(kind))
-	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
-			"SELECT thing FROM shares WHERE "+where+" AND kind = $3 GROUP BY thing ORDER BY max(created) DESC, thing LIMIT 1000", args...)
-		return err
-	})
-	return ids, err
+	return db.Find(ctx, s.db, db.Column[string],
+		"SELECT thing FROM shares WHERE "+where+" AND kind = $3 GROUP BY thing ORDER BY max(created) DESC, thing LIMIT 1000", args...)
 }
 
 // withOneOf is the condition for shares of an organisation with one of several recipients,

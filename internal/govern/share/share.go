@@ -89,11 +89,7 @@ func (s *Store) scan(row db.Scanner) (one Share, err error) {
 
 // list reads the shares that a condition selects, the oldest first.
 func (s *Store) list(ctx context.Context, where string, args ...any) (list []Share, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		list, err = db.All(ctx, tx, s.scan, "SELECT "+columns+" FROM shares WHERE "+where+" ORDER BY created, id", args...)
-		return err
-	})
-	return list, err
+	return db.Find(ctx, s.db, s.scan, "SELECT "+columns+" FROM shares WHERE "+where+" ORDER BY created, id", args...)
 }
 
 // orgOf returns the organisation in which the things of an owner can be shared. That of a

@@ -77,10 +77,7 @@ func keyOf(t *testing.T, d *db.DB) []string {
 
 func texts(t *testing.T, d *db.DB, query string, args ...any) (found []string) {
 	t.Helper()
-	err := d.Read(t.Context(), func(tx *db.Tx) (err error) {
-		found, err = db.All(t.Context(), tx, func(row db.Scanner) (text string, err error) { return text, row.Scan(&text) }, query, args...)
-		return err
-	})
+	found, err := db.Find(t.Context(), d, db.Column[string], query, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

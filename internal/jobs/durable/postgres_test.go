@@ -13,7 +13,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/jobs/durable"
-	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -171,9 +170,7 @@ func TestEngineSharesTheConnectionsOfTheStore(t *testing.T) {
 	d := dbtest.Open(t, address+"&application_name="+name+"&pool_max_conns="+strconv.Itoa(most))
 	observer := dbtest.Open(t, address)
 	connections := func() (n int) {
-		err := observer.Read(t.Context(), func(tx *db.Tx) error {
-			return tx.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", name).Scan(&n)
-		})
+		err := observer.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", name).Scan(&n)
 		if err != nil {
 			t.Error(err)
 		}
@@ -184,15 +181,10 @@ func TestEngineSharesTheConnectionsOfTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	insert := func(id string) error {
-		return d.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(t.Context(), "INSERT INTO rows_written (run) VALUES ($1)", id)
-			return err
-		})
+		return d.Exec(t.Context(), "INSERT INTO rows_written (run) VALUES ($1)", id)
 	}
 	count := func() (n int, err error) {
-		err = d.Read(t.Context(), func(tx *db.Tx) error {
-			return tx.QueryRow(t.Context(), "SELECT count(*) FROM rows_written").Scan(&n)
-		})
+		err = d.QueryRow(t.Context(), "SELECT count(*) FROM rows_written").Scan(&n)
 		return n, err
 	}
 	var all sync.WaitGroup

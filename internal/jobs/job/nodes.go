@@ -19,12 +19,8 @@ const topic = "jobs"
 
 // Owners returns the nodes that have unfinished jobs.
 func (q *Queue) Owners(ctx context.Context) (nodes []string, err error) {
-	err = q.db.Read(ctx, func(tx *db.Tx) error {
-		nodes, err = db.All(ctx, tx, func(row db.Scanner) (node string, err error) { return node, row.Scan(&node) },
-			"SELECT DISTINCT node FROM jobs WHERE finished = 0")
-		return err
-	})
-	return nodes, err
+	return db.Find(ctx, q.db, db.Column[string],
+		"SELECT DISTINCT node FROM jobs WHERE finished = 0")
 }
 
 // TakeOver continues the unfinished jobs of dead nodes on this one.
@@ -57,7 +53,7 @@ func (q *Queue) TakeOver(ctx context.Context, dead []string) error {
 // takeOwnership makes this node the owner of another node's jobs.
 func (q *Queue) takeOwnership(ctx context.Context, node string) (ids []string, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
-		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
+		ids, err = db.All(ctx, tx, db.Column[string],
 			`UPDATE jobs SET node = $1, state = 'pending' WHERE node = $2 AND finished = 0 RETURNING id`, q.options.Node, node)
 		return err
 	})
@@ -120,9 +116,7 @@ func (q *Queue) Recheck(ctx context.Context) error {
 
 // ownerNode returns the node that owns a job, and whether the job has ended.
 func (q *Queue) ownerNode(ctx context.Context, id string) (node string, over bool, err error) {
-	err = q.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT node, finished > 0 FROM jobs WHERE id = $1", id).Scan(&node, &over)
-	})
+	err = q.db.QueryRow(ctx, "SELECT node, finished > 0 FROM jobs WHERE id = $1", id).Scan(&node, &over)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", true, nil
 	}

@@ -44,25 +44,17 @@ func (q *Queue) SubmitOnce(ctx context.Context, s Spec, key string, keep time.Du
 // removeKeys removes keys whose time is over. It writes only if there are any.
 func (q *Queue) removeKeys(ctx context.Context) error {
 	now, over := q.options.Clock.Now().UnixMicro(), false
-	err := q.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM job_keys WHERE expires <= $1)", now).Scan(&over)
-	})
+	err := q.db.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM job_keys WHERE expires <= $1)", now).Scan(&over)
 	if err != nil || !over {
 		return err
 	}
-	return q.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM job_keys WHERE expires <= $1", now)
-		return err
-	})
+	return q.db.Exec(ctx, "DELETE FROM job_keys WHERE expires <= $1", now)
 }
 
 // forgetKey removes the key of a job that could not be started, so that the request can
 // be repeated.
 func (q *Queue) forgetKey(ctx context.Context, id string) error {
-	return q.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM job_keys WHERE job = $1", id)
-		return err
-	})
+	return q.db.Exec(ctx, "DELETE FROM job_keys WHERE job = $1", id)
 }
 
 // Journal returns the effects of a job so far with their outcomes, in the order of the

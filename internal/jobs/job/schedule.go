@@ -204,10 +204,7 @@ func (q *Queue) followClock(ctx context.Context, seen time.Time) (now time.Time)
 // now: no schedule computes such a time by itself, since it never computes ahead.
 func (q *Queue) advanceSchedules(ctx context.Context, now time.Time) error {
 	var late []Schedule
-	err := q.db.Read(ctx, func(tx *db.Tx) (err error) {
-		late, err = db.All(ctx, tx, scanSchedule, "SELECT "+scheduleColumns+" FROM job_schedules WHERE next > $1", micros(now))
-		return err
-	})
+	late, err := db.Find(ctx, q.db, scanSchedule, "SELECT "+scheduleColumns+" FROM job_schedules WHERE next > $1", micros(now))
 	if err != nil {
 		return err
 	}
@@ -344,10 +341,7 @@ func (q *Queue) Schedules(ctx context.Context) (all []Schedule, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = q.db.Read(ctx, func(tx *db.Tx) (err error) {
-		all, err = db.All(ctx, tx, scanSchedule, "SELECT "+scheduleColumns+" FROM job_schedules WHERE "+where+" ORDER BY next = 0, next, created, id", args...)
-		return err
-	})
+	all, err = db.Find(ctx, q.db, scanSchedule, "SELECT "+scheduleColumns+" FROM job_schedules WHERE "+where+" ORDER BY next = 0, next, created, id", args...)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "list schedules")
 	}
@@ -360,20 +354,14 @@ func (q *Queue) Schedules(ctx context.Context) (all []Schedule, err error) {
 }
 
 func (q *Queue) dueSchedules(ctx context.Context, now time.Time) (ids []string, err error) {
-	err = q.db.Read(ctx, func(tx *db.Tx) (err error) {
-		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
-			"SELECT id FROM job_schedules WHERE next > 0 AND next <= $1 ORDER BY next, id", micros(now))
-		return err
-	})
-	return ids, err
+	return db.Find(ctx, q.db, db.Column[string],
+		"SELECT id FROM job_schedules WHERE next > 0 AND next <= $1 ORDER BY next, id", micros(now))
 }
 
 // nextDue returns the next time of any schedule; zero means never.
 func (q *Queue) nextDue(ctx context.Context) (time.Time, error) {
 	var next int64
-	err := q.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT coalesce(min(next), 0) FROM job_schedules WHERE next > 0").Scan(&next)
-	})
+	err := q.db.QueryRow(ctx, "SELECT coalesce(min(next), 0) FROM job_schedules WHERE next > 0").Scan(&next)
 	return timeOf(next), err
 }
 

@@ -228,7 +228,7 @@ func (q *Queue) removeAll(ctx context.Context, query string, args ...any) error 
 	for {
 		var ids []string
 		err := q.db.Read(ctx, func(tx *db.Tx) (err error) {
-			ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) }, query, args...)
+			ids, err = db.All(ctx, tx, db.Column[string], query, args...)
 			return err
 		})
 		if err != nil || len(ids) == 0 {

@@ -171,19 +171,12 @@ func (r *Relay) forwardCancel(ctx context.Context, t task) {
 func (r *Relay) leaveCancel(ctx context.Context, id string) error {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 	defer cancel()
-	return r.db.Write(late, func(tx *db.Tx) error {
-		_, err := tx.Exec(late, `UPDATE relayed_tasks SET cancelled = 1 WHERE id = $1`, id)
-		return err
-	})
+	return r.db.Exec(late, `UPDATE relayed_tasks SET cancelled = 1 WHERE id = $1`, id)
 }
 
 // Owners returns the nodes that follow tasks.
 func (r *Relay) Owners(ctx context.Context) (nodes []string, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		nodes, err = db.All(ctx, tx, scanText, `SELECT DISTINCT node FROM relayed_tasks WHERE `+unfinished)
-		return err
-	})
-	return nodes, err
+	return db.Find(ctx, r.db, scanText, `SELECT DISTINCT node FROM relayed_tasks WHERE `+unfinished)
 }
 
 // TakeOver follows the tasks of nodes that are gone.
@@ -210,10 +203,7 @@ func (r *Relay) TakeOver(ctx context.Context, gone []string) error {
 // Recheck stops following tasks that other nodes have taken over.
 func (r *Relay) Recheck(ctx context.Context) error {
 	var mine []string
-	err := r.db.Read(ctx, func(tx *db.Tx) (err error) {
-		mine, err = db.All(ctx, tx, scanText, `SELECT id FROM relayed_tasks WHERE node = $1 AND `+unfinished, r.options.Node)
-		return err
-	})
+	mine, err := db.Find(ctx, r.db, scanText, `SELECT id FROM relayed_tasks WHERE node = $1 AND `+unfinished, r.options.Node)
 	if err != nil {
 		return err
 	}

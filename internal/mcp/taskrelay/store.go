@@ -165,12 +165,8 @@ const overlap = time.Minute
 // changesSince returns the tasks that have changed since then, and those that this node has
 // to cancel at their upstreams.
 func (r *Relay) changesSince(ctx context.Context, since time.Time) (ids []string, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		ids, err = db.All(ctx, tx, scanText, `SELECT id FROM relayed_tasks WHERE updated >= $1 OR cancelled = 1 AND node = $2`,
-			since.Add(-overlap).UnixMicro(), r.options.Node)
-		return err
-	})
-	return ids, err
+	return db.Find(ctx, r.db, scanText, `SELECT id FROM relayed_tasks WHERE updated >= $1 OR cancelled = 1 AND node = $2`,
+		since.Add(-overlap).UnixMicro(), r.options.Node)
 }
 
 // update changes a task that has not ended.

@@ -104,10 +104,7 @@ const sealedAs = "upstream"
 
 // All returns all entries, sorted by name.
 func (s *Store) All(ctx context.Context) (all []*Entry, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		all, err = db.All(ctx, tx, s.scan, `SELECT `+columns+` FROM wanted_upstreams ORDER BY name`)
-		return err
-	})
+	all, err = db.Find(ctx, s.db, s.scan, `SELECT `+columns+` FROM wanted_upstreams ORDER BY name`)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read the stored upstreams")
 	}
@@ -119,10 +116,8 @@ type Stamp struct{ count, changes int64 }
 
 // Stamp reads the stamp of the stored entries, which costs less than to read them.
 func (s *Store) Stamp(ctx context.Context) (stamp Stamp, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT COUNT(*), CAST(COALESCE(SUM(changed % 1000000007), 0) AS BIGINT) FROM wanted_upstreams`).
-			Scan(&stamp.count, &stamp.changes)
-	})
+	err = s.db.QueryRow(ctx, `SELECT COUNT(*), CAST(COALESCE(SUM(changed % 1000000007), 0) AS BIGINT) FROM wanted_upstreams`).
+		Scan(&stamp.count, &stamp.changes)
 	return stamp, err
 }
 

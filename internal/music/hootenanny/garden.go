@@ -355,20 +355,17 @@ func (h *Backend) gardenProjects(ctx context.Context, call tool.Call, _ noArgume
 		return list, err
 	}
 	now := h.clock.Now()
-	err = h.db.Read(ctx, func(tx *db.Tx) error {
-		list.Projects, err = db.All(ctx, tx, func(row db.Scanner) (info ProjectInfo, err error) {
-			var p project
-			var since, updated int64
-			err = row.Scan(&p.name, &p.status, &p.tempo, &p.from, &since, &updated, &info.RegionCount, &info.MarkerCount)
-			p.since = time.Unix(0, since)
-			info.Project, info.State, info.Tempo, info.Position = p.name, p.status, p.tempo, p.at(now)
-			info.Updated = updated / int64(time.Second)
-			return info, err
-		}, `SELECT name, status, tempo, position, since, updated_at,
+	list.Projects, err = db.Find(ctx, h.db, func(row db.Scanner) (info ProjectInfo, err error) {
+		var p project
+		var since, updated int64
+		err = row.Scan(&p.name, &p.status, &p.tempo, &p.from, &since, &updated, &info.RegionCount, &info.MarkerCount)
+		p.since = time.Unix(0, since)
+		info.Project, info.State, info.Tempo, info.Position = p.name, p.status, p.tempo, p.at(now)
+		info.Updated = updated / int64(time.Second)
+		return info, err
+	}, `SELECT name, status, tempo, position, since, updated_at,
 			(SELECT COUNT(*) FROM hoot_regions WHERE project = hoot_projects.name), (SELECT COUNT(*) FROM hoot_markers WHERE project = hoot_projects.name)
 			FROM hoot_projects ORDER BY name`)
-		return err
-	})
 	list.Count = len(list.Projects)
 	return list, err
 }

@@ -213,10 +213,7 @@ func openGardens(ctx context.Context, database *db.DB, o Options) (*gardens, err
 	g := &gardens{
 		db: database, clock: o.Clock, events: o.Events, log: o.Log, node: o.Node, players: map[string]*player{}, applied: map[string]int64{},
 	}
-	return g, database.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE hoot_projects SET status = $1, version = version + 1 WHERE status = $2 AND node = $3", paused, playing, o.Node)
-		return err
-	})
+	return g, database.Exec(ctx, "UPDATE hoot_projects SET status = $1, version = version + 1 WHERE status = $2 AND node = $3", paused, playing, o.Node)
 }
 
 // closeTimeout is how long the positions may take to be stored when the backend closes.

@@ -127,12 +127,9 @@ func (h *Backend) addDetails(ctx context.Context, list []Artifact) error {
 func (h *Backend) variations(ctx context.Context, set string, limit int) (list []Artifact, err error) {
 	var found []string
 	of := detailsOwner(principal.OwnerOf(ctx))
-	err = h.db.Read(ctx, func(tx *db.Tx) error {
-		found, err = db.All(ctx, tx, scan[string], `SELECT hash FROM hoot_variations
+	found, err = db.Find(ctx, h.db, scan[string], `SELECT hash FROM hoot_variations
 			WHERE set_id = $1 AND (owner = $2 AND person = $3 AND org = $4 OR owner = '') ORDER BY place, owner LIMIT $5`,
-			set, of.ID, of.Person, of.Org, limit)
-		return err
-	})
+		set, of.ID, of.Person, of.Org, limit)
 	for _, hash := range found {
 		if err != nil {
 			return nil, err

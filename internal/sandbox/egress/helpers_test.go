@@ -195,8 +195,10 @@ func (p *program) ask(t testing.TB, text string) string {
 // next awaits an event.
 func next[T event.Payload](n *internet) T {
 	n.t.Helper()
-	for _, payload := range event.On[T](n.t.Context(), n.events) {
-		return payload
+	for e := range n.events.All(n.t.Context()) {
+		if payload, ok := e.Data.(T); ok {
+			return payload
+		}
 	}
 	n.t.Fatal("no event")
 	panic("unreachable")

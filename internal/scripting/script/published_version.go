@@ -36,12 +36,8 @@ func (p *Published) History(ctx context.Context, name string) (versions []Versio
 }
 
 func (p *Published) versions(ctx context.Context, name string) (versions []Version, err error) {
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
-		versions, err = db.All(ctx, tx, scanVersion,
-			"SELECT v.name, v.version, v.hash, v.publisher, v.published_at FROM publication_versions v WHERE v.name = $1 ORDER BY v.version DESC", name)
-		return err
-	})
-	return versions, err
+	return db.Find(ctx, p.db, scanVersion,
+		"SELECT v.name, v.version, v.hash, v.publisher, v.published_at FROM publication_versions v WHERE v.name = $1 ORDER BY v.version DESC", name)
 }
 
 func scanVersion(row db.Scanner) (v Version, err error) {
@@ -131,17 +127,13 @@ func (p *Published) Reload(ctx context.Context) error {
 
 // loadCurrent reads the newest version of every published name.
 func (p *Published) loadCurrent(ctx context.Context) (current []publication, err error) {
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
-		current, err = db.All(ctx, tx, func(row db.Scanner) (one publication, err error) {
-			one.Version, err = scanVersion(withOrigin{row, &one.origin})
-			one.Current = true
-			return one, err
-		}, `SELECT p.origin, v.name, v.version, v.hash, v.publisher, v.published_at
+	return db.Find(ctx, p.db, func(row db.Scanner) (one publication, err error) {
+		one.Version, err = scanVersion(withOrigin{row, &one.origin})
+		one.Current = true
+		return one, err
+	}, `SELECT p.origin, v.name, v.version, v.hash, v.publisher, v.published_at
 			FROM publications p JOIN publication_versions v ON v.name = p.name
 			WHERE v.version = (SELECT MAX(version) FROM publication_versions WHERE name = p.name) ORDER BY p.name`)
-		return err
-	})
-	return current, err
 }
 
 // withOrigin scans the origin before the other columns.

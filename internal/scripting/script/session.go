@@ -291,9 +291,7 @@ func (s *Sessions) idOf(ctx context.Context, owner, ref string) (id string, err 
 	if !isSessionName(ref) {
 		return ref, nil // the id of a session, or of none
 	}
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT id FROM sessions WHERE owner = $1 AND handle = $2 AND used > $3`, owner, ref, s.oldest()).Scan(&id)
-	})
+	err = s.db.QueryRow(ctx, `SELECT id FROM sessions WHERE owner = $1 AND handle = $2 AND used > $3`, owner, ref, s.oldest()).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", errNoSession()
 	}

@@ -108,10 +108,7 @@ func TestSessionWithoutTurnsIsNotRebuilt(t *testing.T) {
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	p.js(t, "work", "var a = 1")
 	p.js(t, "work", "var b = 2")
-	err := p.database.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(t.Context(), "DELETE FROM session_turns WHERE version = 1")
-		return err
-	})
+	err := p.database.Exec(t.Context(), "DELETE FROM session_turns WHERE version = 1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,9 +120,7 @@ func TestSessionWithoutTurnsIsNotRebuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	var left int
-	err = p.database.Read(t.Context(), func(tx *db.Tx) error {
-		return tx.QueryRow(t.Context(), "SELECT count(*) FROM session_turns").Scan(&left)
-	})
+	err = p.database.QueryRow(t.Context(), "SELECT count(*) FROM session_turns").Scan(&left)
 	if err != nil || left != 0 {
 		t.Errorf("%d turns are left, %v", left, err)
 	}

@@ -123,10 +123,7 @@ func (s *Sessions) touch(ctx context.Context, row sessionRow) error {
 	if now.Sub(row.Used) < min(time.Minute, s.options.Idle/100) {
 		return nil
 	}
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE sessions SET used = $1 WHERE id = $2`, now.UnixMicro(), row.ID)
-		return err
-	})
+	return s.db.Exec(ctx, `UPDATE sessions SET used = $1 WHERE id = $2`, now.UnixMicro(), row.ID)
 }
 
 func (s *Sessions) remove(ctx context.Context, owner, id string) error {
@@ -149,11 +146,8 @@ func (s *Sessions) remove(ctx context.Context, owner, id string) error {
 // List returns an owner's sessions, the oldest first, and then those that others share with
 // the caller.
 func (s *Sessions) List(ctx context.Context, owner string) (list []Session, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		list, err = db.All(ctx, tx, func(row db.Scanner) (Session, error) { return s.scan(row) },
-			`SELECT `+sessionColumns+` FROM sessions WHERE owner = $1 AND used > $2 ORDER BY created, id`, owner, s.oldest())
-		return err
-	})
+	list, err = db.Find(ctx, s.db, func(row db.Scanner) (Session, error) { return s.scan(row) },
+		`SELECT `+sessionColumns+` FROM sessions WHERE owner = $1 AND used > $2 ORDER BY created, id`, owner, s.oldest())
 	if err != nil {
 		return nil, err
 	}
@@ -339,10 +333,7 @@ func (s *Sessions) tryHold(ctx context.Context, id string) (held bool, err error
 }
 
 func (s *Sessions) release(ctx context.Context, id string) {
-	err := s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE id = $1 AND holder = $2`, id, s.options.Node)
-		return err
-	})
+	err := s.db.Exec(ctx, `UPDATE sessions SET holder = '' WHERE id = $1 AND holder = $2`, id, s.options.Node)
 	if err != nil { // the session stays owned until this node stops or uses it again
 		s.runner.options.Log.ErrorContext(ctx, "release session", "error", err)
 	}
@@ -350,22 +341,15 @@ func (s *Sessions) release(ctx context.Context, id string) {
 
 // Owners returns the nodes that own sessions.
 func (s *Sessions) Owners(ctx context.Context) (nodes []string, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		nodes, err = db.All(ctx, tx, func(row db.Scanner) (node string, err error) { return node, row.Scan(&node) },
-			`SELECT DISTINCT holder FROM sessions WHERE holder <> ''`)
-		return err
-	})
-	return nodes, err
+	return db.Find(ctx, s.db, db.Column[string],
+		`SELECT DISTINCT holder FROM sessions WHERE holder <> ''`)
 }
 
 // TakeOver releases the sessions of nodes that have stopped. Their unfinished turns are
 // lost.
 func (s *Sessions) TakeOver(ctx context.Context, dead []string) error {
 	for _, node := range dead {
-		err := s.db.Write(ctx, func(tx *db.Tx) error {
-			_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE holder = $1`, node)
-			return err
-		})
+		err := s.db.Exec(ctx, `UPDATE sessions SET holder = '' WHERE holder = $1`, node)
 		if err != nil {
 			return err
 		}
@@ -376,10 +360,7 @@ func (s *Sessions) TakeOver(ctx context.Context, dead []string) error {
 // ReleaseSessions releases all sessions in a restored database, whichever node owned
 // them.
 func ReleaseSessions(ctx context.Context, d *db.DB) error {
-	return d.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE holder <> ''`)
-		return err
-	})
+	return d.Exec(ctx, `UPDATE sessions SET holder = '' WHERE holder <> ''`)
 }
 
 // Recheck does nothing: a turn whose session was reassigned fails when it saves.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // tampered returns the state with some bytes changed, removed or repeated.
@@ -88,9 +87,7 @@ func TestTamperedJavaScriptSnapshots(t *testing.T) {
 // state returns the stored snapshot of a session.
 func (p sessionFixture) state(t *testing.T, id string) (state []byte) {
 	t.Helper()
-	err := p.database.Read(t.Context(), func(tx *db.Tx) error {
-		return tx.QueryRow(t.Context(), "SELECT state FROM sessions WHERE id = $1", id).Scan(&state)
-	})
+	err := p.database.QueryRow(t.Context(), "SELECT state FROM sessions WHERE id = $1", id).Scan(&state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +97,7 @@ func (p sessionFixture) state(t *testing.T, id string) (state []byte) {
 // exec changes the database behind the back of the program.
 func (p sessionFixture) exec(t *testing.T, query string, args ...any) {
 	t.Helper()
-	err := p.database.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(t.Context(), query, args...)
-		return err
-	})
+	err := p.database.Exec(t.Context(), query, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

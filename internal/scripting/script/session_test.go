@@ -222,10 +222,7 @@ func TestDamagedStateCanBeReset(t *testing.T) {
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	p.expect(t, id, "x = 1", "null")
-	err := p.database.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(t.Context(), "UPDATE sessions SET state = $1, turns = turns + 1", []byte("rubbish"))
-		return err
-	})
+	err := p.database.Exec(t.Context(), "UPDATE sessions SET state = $1, turns = turns + 1", []byte("rubbish"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,9 +284,7 @@ func TestIdleSessionsExpire(t *testing.T) {
 	}
 	p.create(t) // sweeps
 	var rows int
-	err = p.database.Read(t.Context(), func(tx *db.Tx) error {
-		return tx.QueryRow(t.Context(), "SELECT count(*) FROM sessions").Scan(&rows)
-	})
+	err = p.database.QueryRow(t.Context(), "SELECT count(*) FROM sessions").Scan(&rows)
 	if err != nil || rows != 2 {
 		t.Errorf("%d rows, %v", rows, err)
 	}

@@ -378,15 +378,12 @@ func copyPast(ctx context.Context, tx *db.Tx, from, to string) error {
 
 // pastTurns returns the turns that led to the state of a session; none if some are missing.
 func (s *Sessions) pastTurns(ctx context.Context, row sessionRow) (turns []pastTurn, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		turns, err = db.All(ctx, tx, func(row db.Scanner) (p pastTurn, err error) {
-			var params []byte
-			err = row.Scan(&p.version, &p.name, &p.source, &params, &p.main, &p.journal)
-			p.params = params
-			return p, err
-		}, `SELECT version, name, source, params, main, journal FROM session_turns WHERE session = $1 ORDER BY version`, row.ID)
-		return err
-	})
+	turns, err = db.Find(ctx, s.db, func(row db.Scanner) (p pastTurn, err error) {
+		var params []byte
+		err = row.Scan(&p.version, &p.name, &p.source, &params, &p.main, &p.journal)
+		p.params = params
+		return p, err
+	}, `SELECT version, name, source, params, main, journal FROM session_turns WHERE session = $1 ORDER BY version`, row.ID)
 	if err != nil || len(turns) == 0 {
 		return nil, err
 	}

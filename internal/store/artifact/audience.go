@@ -11,7 +11,6 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // ownerOf returns whose something is that is stored in ctx. What the program stores by
@@ -136,10 +135,8 @@ func (s *Store) SharedArtifact(ctx context.Context, id string) (t principal.Thin
 		return principal.Thing{ID: nameForShares(ref, a.Owner.ID), Owner: a.Owner, Title: a.Name}, err
 	}
 	t.ID = nameForShares(ref, owner)
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT name, owner, person, org FROM artifacts WHERE hash = $1 AND owner = $2 ORDER BY number LIMIT 1", ref.String(), owner).
-			Scan(&t.Title, &t.Owner.ID, &t.Owner.Person, &t.Owner.Org)
-	})
+	err = s.db.QueryRow(ctx, "SELECT name, owner, person, org FROM artifacts WHERE hash = $1 AND owner = $2 ORDER BY number LIMIT 1", ref.String(), owner).
+		Scan(&t.Title, &t.Owner.ID, &t.Owner.Person, &t.Owner.Org)
 	if errors.Is(err, sql.ErrNoRows) {
 		return t, fault.New(fault.NotFound, "no artifact %s", ref.Short())
 	}

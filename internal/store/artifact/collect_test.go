@@ -125,9 +125,7 @@ func (c collection) gone(text string) {
 		c.t.Errorf("the file of %q: %v", text, err)
 	}
 	var rows int
-	err := c.db.Read(c.t.Context(), func(tx *db.Tx) error {
-		return tx.QueryRow(c.t.Context(), "SELECT COUNT(*) FROM contents WHERE hash = $1", ref.String()).Scan(&rows)
-	})
+	err := c.db.QueryRow(c.t.Context(), "SELECT COUNT(*) FROM contents WHERE hash = $1", ref.String()).Scan(&rows)
 	if err != nil || rows != 0 {
 		c.t.Errorf("%d rows of %q, %v", rows, text, err)
 	}
@@ -213,10 +211,7 @@ func TestCollectKeepsWhatRowsNeed(t *testing.T) {
 		needed, over, named := c.store(c.ada, "needed"), c.store(c.ada, "over"), c.store(c.ada, "named")
 		write := func(text string, args ...any) {
 			t.Helper()
-			err := c.db.Write(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.Exec(t.Context(), text, args...)
-				return err
-			})
+			err := c.db.Exec(t.Context(), text, args...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -182,7 +182,7 @@ func (s *Store) Stats(ctx context.Context) (items, bytes int64, err error) {
 		sees, args = w.sees("content_owners", 0)
 		query = "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM (SELECT DISTINCT hash, size FROM content_owners WHERE " + sees + ") AS visible"
 	}
-	err = s.db.Read(ctx, func(tx *db.Tx) error { return tx.QueryRow(ctx, query, args...).Scan(&items, &bytes) })
+	err = s.db.QueryRow(ctx, query, args...).Scan(&items, &bytes)
 	return items, bytes, err
 }
 
@@ -263,10 +263,7 @@ func (s *Store) settle(ctx context.Context, tx *db.Tx, c claim, ref cas.Ref) err
 // unclaim ends a claim of a content that was not stored. If that fails, the claim ends by
 // itself.
 func (s *Store) unclaim(ctx context.Context, c claim) {
-	_ = s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM content_claims WHERE id = $1", c.id)
-		return err
-	})
+	_ = s.db.Exec(ctx, "DELETE FROM content_claims WHERE id = $1", c.id)
 }
 
 // mustHave returns cas.ErrRemoved if the bytes of a content are not stored.
@@ -456,11 +453,7 @@ func (s *Store) unused(ctx context.Context) (condition string, err error) {
 
 // removable returns contents that are unused, or that were to be removed before.
 func (s *Store) removable(ctx context.Context, unused, after string, limit int) (refs []cas.Ref, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		refs, err = db.All(ctx, tx, scanRef, "SELECT hash FROM contents WHERE hash > $1 AND (contents.restricted = 2 OR "+unused+") ORDER BY hash LIMIT $2", after, limit)
-		return err
-	})
-	return refs, err
+	return db.Find(ctx, s.db, scanRef, "SELECT hash FROM contents WHERE hash > $1 AND (contents.restricted = 2 OR "+unused+") ORDER BY hash LIMIT $2", after, limit)
 }
 
 // condemn stores that contents are to be removed, if they are still unused.
@@ -469,10 +462,7 @@ func (s *Store) condemn(ctx context.Context, unused string, refs []cas.Ref) erro
 	for i, ref := range refs {
 		args[i], places[i] = ref.String(), fmt.Sprintf("$%d", i+1)
 	}
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE contents SET restricted = 2 WHERE hash IN ("+strings.Join(places, ", ")+") AND "+unused, args...)
-		return err
-	})
+	return s.db.Exec(ctx, "UPDATE contents SET restricted = 2 WHERE hash IN ("+strings.Join(places, ", ")+") AND "+unused, args...)
 }
 
 func (s *Store) removeAll(ctx context.Context, refs []cas.Ref) (removed int, err error) {
@@ -514,16 +504,10 @@ func (s *Store) recount(ctx context.Context) error {
 	const wrong = `SELECT org FROM org_storage WHERE bytes <>
 		(SELECT COALESCE(SUM(size), 0) FROM (SELECT DISTINCT hash, size FROM content_owners WHERE content_owners.org = org_storage.org) AS owned)`
 	var orgs []string
-	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		orgs, err = db.All(ctx, tx, scanText, wrong)
-		return err
-	})
+	orgs, err := db.Find(ctx, s.db, scanText, wrong)
 	for _, org := range orgs {
 		if err == nil {
-			err = s.db.Write(ctx, func(tx *db.Tx) error {
-				_, err := tx.Exec(ctx, "DELETE FROM org_storage WHERE org = $1", org)
-				return err
-			})
+			err = s.db.Exec(ctx, "DELETE FROM org_storage WHERE org = $1", org)
 		}
 	}
 	return err

@@ -77,12 +77,8 @@ func (s *Store) Tags(ctx context.Context, prefix string, limit int) (tags []stri
 		sees, more := w.sees("a", len(args))
 		seen, args = " AND EXISTS (SELECT 1 FROM artifacts a WHERE a.number = t.number AND "+sees+")", append(args, more...)
 	}
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		tags, err = db.All(ctx, tx, scanText, `SELECT t.tag FROM artifact_tags t WHERE t.tag >= $1 AND t.tag < $2`+seen+`
+	return db.Find(ctx, s.db, scanText, `SELECT t.tag FROM artifact_tags t WHERE t.tag >= $1 AND t.tag < $2`+seen+`
 			GROUP BY t.tag ORDER BY COUNT(*) DESC, t.tag LIMIT $3`, args...)
-		return err
-	})
-	return tags, err
 }
 
 // newest returns the artifacts that match the query, newest first.

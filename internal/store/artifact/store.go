@@ -216,10 +216,7 @@ func (s *Store) Match(ctx context.Context, prefix string, limit int) (refs []cas
 	}
 	sees, args := w.sees("artifacts", 2)
 	args = append([]any{prefix, prefix + "g"}, args...)
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		refs, err = db.All(ctx, tx, scanRef, "SELECT DISTINCT hash FROM artifacts WHERE hash >= $1 AND hash < $2 AND "+sees+" ORDER BY hash LIMIT "+strconv.Itoa(limit), args...)
-		return err
-	})
+	refs, err = db.Find(ctx, s.db, scanRef, "SELECT DISTINCT hash FROM artifacts WHERE hash >= $1 AND hash < $2 AND "+sees+" ORDER BY hash LIMIT "+strconv.Itoa(limit), args...)
 	if err == nil && len(refs) == 0 && s.public != nil {
 		return s.matchPublic(ctx, prefix, limit)
 	}
@@ -228,10 +225,7 @@ func (s *Store) Match(ctx context.Context, prefix string, limit int) (refs []cas
 
 // matchPublic is Match for artifacts of others that are public.
 func (s *Store) matchPublic(ctx context.Context, prefix string, limit int) (refs []cas.Ref, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		refs, err = db.All(ctx, tx, scanRef, "SELECT DISTINCT hash FROM artifacts WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT $3", prefix, prefix+"g", limit)
-		return err
-	})
+	refs, err = db.Find(ctx, s.db, scanRef, "SELECT DISTINCT hash FROM artifacts WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT $3", prefix, prefix+"g", limit)
 	return slices.DeleteFunc(refs, func(ref cas.Ref) bool { return !s.isPublic(ctx, ref) }), err
 }
 

@@ -116,9 +116,7 @@ func (s *Database) Fetch(ctx context.Context, ref Ref) error {
 
 // Stat returns the size of ref's content.
 func (s *Database) Stat(ctx context.Context, ref Ref) (size int64, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, "SELECT size FROM blobs WHERE hash = $1", ref.String()).Scan(&size)
-	})
+	err = s.db.QueryRow(ctx, "SELECT size FROM blobs WHERE hash = $1", ref.String()).Scan(&size)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = fault.New(fault.NotFound, "no content with hash %s", ref).
 			WithHint("check the hash, or store the content again: the same content gets the same hash")
@@ -128,17 +126,13 @@ func (s *Database) Stat(ctx context.Context, ref Ref) (size int64, err error) {
 
 // Match returns refs that begin with prefix.
 func (s *Database) Match(ctx context.Context, prefix string, limit int) (refs []Ref, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		refs, err = db.All(ctx, tx, func(row db.Scanner) (ref Ref, err error) {
-			var hash string
-			if err := row.Scan(&hash); err != nil {
-				return Ref{}, err
-			}
-			return Parse(hash)
-		}, "SELECT hash FROM blobs WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT $3", prefix, prefix+"g", limit)
-		return err
-	})
-	return refs, err
+	return db.Find(ctx, s.db, func(row db.Scanner) (ref Ref, err error) {
+		var hash string
+		if err := row.Scan(&hash); err != nil {
+			return Ref{}, err
+		}
+		return Parse(hash)
+	}, "SELECT hash FROM blobs WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT $3", prefix, prefix+"g", limit)
 }
 
 // Has reports whether the database has ref's content.
@@ -180,9 +174,7 @@ func (d *download) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	var data []byte
-	err := d.store.db.Read(d.ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(d.ctx, "SELECT data FROM blob_parts WHERE hash = $1 AND place = $2", d.ref.String(), d.place).Scan(&data)
-	})
+	err := d.store.db.QueryRow(d.ctx, "SELECT data FROM blob_parts WHERE hash = $1 AND place = $2", d.ref.String(), d.place).Scan(&data)
 	if err != nil {
 		return 0, err
 	}
@@ -275,7 +267,7 @@ func (s *Database) sweepFolder(ctx context.Context, prefix string, before time.T
 	}
 	known := map[string]bool{}
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		hashes, err := db.All(ctx, tx, func(row db.Scanner) (hash string, err error) { return hash, row.Scan(&hash) },
+		hashes, err := db.All(ctx, tx, db.Column[string],
 			"SELECT hash FROM blobs WHERE hash >= $1 AND hash < $2", prefix, prefix+"g")
 		for _, hash := range hashes {
 			known[hash] = true

@@ -134,10 +134,7 @@ func TestDamageInTheDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = d.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(t.Context(), "UPDATE blob_parts SET data = $1", []byte("wound"))
-		return err
-	})
+	err = d.Exec(t.Context(), "UPDATE blob_parts SET data = $1", []byte("wound"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -309,7 +309,7 @@ func (t *Tx) Tables(ctx context.Context) ([]string, error) {
 	if t.dialect.kind() == Postgres {
 		query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 	}
-	return All(ctx, t, func(row Scanner) (name string, err error) { return name, row.Scan(&name) }, query)
+	return All(ctx, t, Column[string], query)
 }
 
 // The errors of constraints, for errors.Is. The database's own message follows.

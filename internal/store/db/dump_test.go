@@ -174,7 +174,7 @@ func fillMuseum(t *testing.T, address string, r *rand.Rand) {
 		for i := range 200 {
 			_, err := tx.Exec(t.Context(), `INSERT INTO pieces (id, room, "order", weight, lent, label, image)
 				SELECT $1, min(name), $2, $3, $4, $5, $6 FROM rooms WHERE name LIKE $7`, int64(i)-100, maybe(r, anInt(r)), maybe(r, aFloat(r)), maybe(r, r.IntN(2) == 0),
-				maybe(r, words(r, r.IntN(40))), maybe(r, bytes(r)), fmt.Sprintf("%d %%", r.IntN(20)))
+				maybe(r, words(r, r.IntN(40))), maybe(r, randomBytes(r)), fmt.Sprintf("%d %%", r.IntN(20)))
 			if err != nil {
 				return err
 			}
@@ -201,7 +201,7 @@ func aFloat(r *rand.Rand) float64 {
 	return []float64{0.1, 1, -3, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), r.NormFloat64(), 1e15}[r.IntN(8)]
 }
 
-func bytes(r *rand.Rand) []byte {
+func randomBytes(r *rand.Rand) []byte {
 	b := make([]byte, []int{0, 1, 7, 5000}[r.IntN(4)])
 	for i := range b {
 		b[i] = byte(r.Uint32())

@@ -64,7 +64,7 @@ func crowd(t *testing.T, special map[string]writing, names ...string) (errs map[
 	close(hold)
 	all.Wait()
 	err = d.Read(ctx, func(tx *Tx) (err error) {
-		rows, err = All(ctx, tx, func(row Scanner) (v string, err error) { return v, row.Scan(&v) }, "SELECT v FROM r ORDER BY v")
+		rows, err = All(ctx, tx, Column[string], "SELECT v FROM r ORDER BY v")
 		return err
 	})
 	if err != nil {

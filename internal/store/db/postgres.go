@@ -239,8 +239,7 @@ func (p *postgres) exclusively(ctx context.Context, f func() error) (err error) 
 
 // check reads all tables, and asks Postgres for invalid indexes.
 func (p *postgres) check(ctx context.Context, tx *Tx) error {
-	text := func(row Scanner) (found string, err error) { return found, row.Scan(&found) }
-	tables, err := All(ctx, tx, text, "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename")
+	tables, err := All(ctx, tx, Column[string], "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename")
 	if err != nil {
 		return doing("check database", err)
 	}
@@ -252,7 +251,7 @@ func (p *postgres) check(ctx context.Context, tx *Tx) error {
 				WithHint("restore the database from a backup")
 		}
 	}
-	problems, err := All(ctx, tx, text, `SELECT 'the index ' || c.relname || ' is not valid' FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+	problems, err := All(ctx, tx, Column[string], `SELECT 'the index ' || c.relname || ' is not valid' FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 		WHERE NOT i.indisvalid AND c.relnamespace = current_schema()::regnamespace
 		UNION ALL SELECT checksum_failures || ' pages have a wrong checksum' FROM pg_stat_database
 		WHERE datname = current_database() AND checksum_failures > 0`)

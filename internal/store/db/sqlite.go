@@ -146,12 +146,11 @@ func explained(err error) bool {
 }
 
 func (s *sqliteFile) check(ctx context.Context, tx *Tx) error {
-	text := func(row Scanner) (found string, err error) { return found, row.Scan(&found) }
-	problems, err := All(ctx, tx, text, "SELECT integrity_check FROM pragma_integrity_check")
+	problems, err := All(ctx, tx, Column[string], "SELECT integrity_check FROM pragma_integrity_check")
 	if err != nil {
 		return doing("check database", err)
 	}
-	orphans, err := All(ctx, tx, text,
+	orphans, err := All(ctx, tx, Column[string],
 		`SELECT 'row ' || coalesce(rowid, '?') || ' of ' || "table" || ' refers to nothing in ' || parent
 		 FROM pragma_foreign_key_check`)
 	if err != nil {

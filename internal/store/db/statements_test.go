@@ -73,7 +73,7 @@ func TestAStatementWithinItself(t *testing.T) {
 	const query = "SELECT v FROM r ORDER BY v"
 	var got []string
 	err := d.Read(t.Context(), func(tx *Tx) error {
-		number := func(row Scanner) (n int, err error) { return n, row.Scan(&n) }
+		number := Column[int]
 		_, err := All(t.Context(), tx, func(row Scanner) (n int, err error) {
 			if n, err = number(row); err != nil {
 				return n, err

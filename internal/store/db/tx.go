@@ -59,14 +59,15 @@ func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, e
 
 // QueryRow runs a statement that returns at most one row. Its errors, and
 // sql.ErrNoRows when there is none, come from Scan.
-func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *Row {
-	ctx, err := t.statement(ctx)
-	if err != nil {
-		return &Row{err: err}
-	}
-	t.wrote = t.wrote || !onlyReads(query)
-	row := t.tx.QueryRowContext(ctx, query, args...)
-	return &Row{row: row, explain: func(err error) error { return t.explain(ctx, err) }}
+func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) Row {
+	return Row{func(dest ...any) error {
+		ctx, err := t.statement(ctx)
+		if err != nil {
+			return err
+		}
+		t.wrote = t.wrote || !onlyReads(query)
+		return t.explain(ctx, t.tx.QueryRowContext(ctx, query, args...).Scan(dest...))
+	}}
 }
 
 // statement prepares ctx for one statement, or returns why it must not run.
@@ -95,25 +96,16 @@ func (t *Tx) explain(ctx context.Context, err error) error {
 	return t.dialect.explain(err)
 }
 
-// Scanner is a row: a *Row, or the current one of *sql.Rows.
+// Scanner is a row: a Row, or the current one of *sql.Rows.
 type Scanner interface {
 	Scan(dest ...any) error
 }
 
-// Row is the result of QueryRow.
-type Row struct {
-	row     *sql.Row
-	explain func(error) error
-	err     error
-}
+// Row is the result of QueryRow, whose statement runs with Scan.
+type Row struct{ scan func(dest ...any) error }
 
 // Scan reads the row's columns into dest.
-func (r *Row) Scan(dest ...any) error {
-	if r.err != nil {
-		return r.err
-	}
-	return r.explain(r.row.Scan(dest...))
-}
+func (r Row) Scan(dest ...any) error { return r.scan(dest...) }
 
 // All runs a query and reads all its rows, each by scan.
 func All[T any](ctx context.Context, tx *Tx, scan func(Scanner) (T, error), query string, args ...any) (_ []T, err error) {
@@ -131,6 +123,51 @@ func All[T any](ctx context.Context, tx *Tx, scan func(Scanner) (T, error), quer
 		all = append(all, v)
 	}
 	return all, tx.explain(ctx, rows.Err())
+}
+
+// Column scans rows of one column, for All and Find.
+func Column[T any](row Scanner) (value T, err error) { return value, row.Scan(&value) }
+
+// Micros scans a time that is stored as microseconds since 1970. Zero and NULL are the zero time.
+func Micros(t *time.Time) sql.Scanner { return (*micros)(t) }
+
+type micros time.Time
+
+// Scan sets the time.
+func (m *micros) Scan(value any) error {
+	var number sql.NullInt64
+	if err := number.Scan(value); err != nil {
+		return err
+	}
+	*m = micros{}
+	if number.Int64 != 0 {
+		*m = micros(time.UnixMicro(number.Int64))
+	}
+	return nil
+}
+
+// Find is All in a Read of its own.
+func Find[T any](ctx context.Context, d *DB, scan func(Scanner) (T, error), query string, args ...any) (all []T, err error) {
+	err = d.Read(ctx, func(tx *Tx) (err error) {
+		all, err = All(ctx, tx, scan, query, args...)
+		return err
+	})
+	return all, err
+}
+
+// QueryRow is Tx.QueryRow in a Read of its own.
+func (d *DB) QueryRow(ctx context.Context, query string, args ...any) Row {
+	return Row{func(dest ...any) error {
+		return d.Read(ctx, func(tx *Tx) error { return tx.QueryRow(ctx, query, args...).Scan(dest...) })
+	}}
+}
+
+// Exec is Tx.Exec in a Write of its own.
+func (d *DB) Exec(ctx context.Context, query string, args ...any) error {
+	return d.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(ctx, query, args...)
+		return err
+	})
 }
 
 func doing(what string, err error) error {

@@ -323,16 +323,13 @@ func (m *Model) read(ctx context.Context, hashes []string) (rows []stored, err e
 	for _, hash := range append(slices.Clone(hashes), make([]string, loadedAtOnce-len(hashes))...) {
 		args = append(args, hash)
 	}
-	err = m.db.Read(ctx, func(tx *db.Tx) (err error) {
-		rows, err = db.All(ctx, tx, func(row db.Scanner) (s stored, err error) {
-			var raw []byte
-			var used int64
-			err = row.Scan(&s.hash, &raw, &used)
-			s.vector, s.used = vectorFrom(raw), time.UnixMicro(used)
-			return s, err
-		}, loadQuery, args...)
-		return err
-	})
+	rows, err = db.Find(ctx, m.db, func(row db.Scanner) (s stored, err error) {
+		var raw []byte
+		var used int64
+		err = row.Scan(&s.hash, &raw, &used)
+		s.vector, s.used = vectorFrom(raw), time.UnixMicro(used)
+		return s, err
+	}, loadQuery, args...)
 	return slices.DeleteFunc(rows, func(s stored) bool { return s.vector == nil }), err
 }
 

@@ -195,12 +195,8 @@ func (s *Store) scan(from db.Scanner, more ...any) (k Stored, err error) {
 // List lists an owner's results, the newest first.
 func (s *Store) List(ctx context.Context, owner string) (all []Stored, err error) {
 	oldest := s.options.Clock.Now().Add(-s.options.Age).UnixMicro()
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		all, err = db.All(ctx, tx, func(from db.Scanner) (Stored, error) { return s.scan(from) },
-			`SELECT `+storedColumns+` FROM kept_results WHERE owner = $1 AND used >= $2 ORDER BY number DESC`, owner, oldest)
-		return err
-	})
-	return all, err
+	return db.Find(ctx, s.db, func(from db.Scanner) (Stored, error) { return s.scan(from) },
+		`SELECT `+storedColumns+` FROM kept_results WHERE owner = $1 AND used >= $2 ORDER BY number DESC`, owner, oldest)
 }
 
 // get reads a result by its handle, and extends its time.
@@ -216,20 +212,15 @@ func (s *Store) get(ctx context.Context, owner, handle string) (value json.RawMe
 		}
 	}
 	now := s.options.Clock.Now()
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT value FROM kept_results WHERE owner = $1 AND number = $2 AND used >= $3`,
-			owner, number, now.Add(-s.options.Age).UnixMicro()).Scan((*[]byte)(&value))
-	})
+	err = s.db.QueryRow(ctx, `SELECT value FROM kept_results WHERE owner = $1 AND number = $2 AND used >= $3`,
+		owner, number, now.Add(-s.options.Age).UnixMicro()).Scan((*[]byte)(&value))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, s.missing(ctx, owner, handle)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return value, s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE kept_results SET used = $1 WHERE owner = $2 AND number = $3`, now.UnixMicro(), owner, number)
-		return err
-	})
+	return value, s.db.Exec(ctx, `UPDATE kept_results SET used = $1 WHERE owner = $2 AND number = $3`, now.UnixMicro(), owner, number)
 }
 
 func (s *Store) missing(ctx context.Context, owner, handle string) error {

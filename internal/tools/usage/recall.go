@@ -84,17 +84,12 @@ func (s *Store) read(ctx context.Context, who caller, words []string) ([]use, er
 		}
 		args = append(args, text)
 	}
-	var rows []use
-	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		rows, err = db.All(ctx, tx, func(row db.Scanner) (u use, err error) {
-			var used int64
-			err = row.Scan(&u.owner, &u.ref.Space, &u.ref.Name, &u.definition, &u.word.text, &u.word.weight, &used)
-			u.word.used = time.UnixMicro(used)
-			return u, err
-		}, recallQuery, args...)
-		return err
-	})
-	return rows, err
+	return db.Find(ctx, s.db, func(row db.Scanner) (u use, err error) {
+		var used int64
+		err = row.Scan(&u.owner, &u.ref.Space, &u.ref.Name, &u.definition, &u.word.text, &u.word.weight, &used)
+		u.word.used = time.UnixMicro(used)
+		return u, err
+	}, recallQuery, args...)
 }
 
 // valid returns the uses of tools as they are defined now. The caller's others are
