@@ -101,7 +101,7 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	}
 	source, err := newDataSource(inner, external)
 	if err != nil { // what NewContext has started ends, as in Close
-		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the workflow engine"), external.Detach(), dbos.Shutdown(inner, o.CloseTimeout), external.Close())
+		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the workflow engine"), dbos.Shutdown(inner, o.CloseTimeout), external.Close())
 	}
 	e := &Engine{external: external, dbos: inner, source: source, work: work, node: o.Node, closeTimeout: o.CloseTimeout, log: o.Log, closed: closed, active: map[string]*activeRun{}, returns: map[string]chan struct{}{}}
 	// A run is retried however often the process died.
@@ -205,8 +205,7 @@ func (e *Engine) Close() error {
 	if e.external.Postgres != nil {
 		_ = e.RemoveNode(e.node) // if it fails, another node removes it later
 	}
-	// DBOS closes the pool it was given.
-	if err := errors.Join(e.external.Detach(), dbos.Shutdown(e.dbos, e.closeTimeout), e.external.Close()); err != nil {
+	if err := errors.Join(e.dbos.Shutdown(e.dbos, e.closeTimeout), e.external.Close()); err != nil {
 		return fault.Wrap(fault.Internal, err, "close the workflow engine")
 	}
 	return nil

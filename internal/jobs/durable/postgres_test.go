@@ -160,9 +160,9 @@ func TestRunsThatNobodyStartedAreResumed(t *testing.T) {
 	}, func() string { return fmt.Sprintf("%d of %d runs ended", len(over), runs) })
 }
 
-// The engine and the store share a small pool of connections without a deadlock, and the
-// store still works after the engine has closed.
-func TestEngineSharesTheConnectionsOfTheStore(t *testing.T) {
+// The engine and the store divide a small number of connections without a deadlock, and
+// the store still works after the engine has closed.
+func TestEngineAndStoreDivideTheConnections(t *testing.T) {
 	t.Parallel()
 	const most, runs = 4, 40
 	name := strings.ToLower(rand.Text())

@@ -12,31 +12,17 @@ import (
 )
 
 // External gives a library that has its own tables access to the database. Either SQL
-// or Postgres is set. The caller closes it before the database. A library that closes
-// the pool itself must do so between Detach and Close.
+// or Postgres is set. The caller closes it before the database; the library may do so too.
 type External struct {
 	// SQL is SQLite. Its transactions are queued with the Writes and share their
 	// commits, so that neither finds the database busy; single SELECTs are Reads. A
 	// query reads all its rows before it returns the first.
 	SQL *sql.DB
-	// Postgres is the store's own pool the first time External is called, and Schema
-	// the name of a schema for the library alone. Both sides hold a connection only for
-	// a statement or a short transaction, and neither needs a second one meanwhile, so
-	// that they cannot deadlock.
+	// Postgres is a pool for the library, and Schema the name of a schema for it alone.
 	Postgres *pgxpool.Pool
 	Schema   string
 	// Exclusive runs f, which creates the library's tables, in one process at a time.
 	Exclusive func(ctx context.Context, f func() error) error
-
-	detach func() error
-}
-
-// Detach gives the store a new pool, so that the library can close the shared one.
-func (g External) Detach() error {
-	if g.detach == nil {
-		return nil
-	}
-	return g.detach()
 }
 
 // Close closes the library's access.
@@ -44,9 +30,8 @@ func (g External) Close() error {
 	if g.Postgres == nil {
 		return g.SQL.Close()
 	}
-	err := g.Detach()
 	g.Postgres.Close()
-	return err
+	return nil
 }
 
 // External opens the database for a library.

@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,20 +27,21 @@ import (
 
 const (
 	pgWriters  = 2 // connections: one for the Writes, one for notifications and lookups
-	pgExternal = 4 // additional ones for a library; one of them listens for its events
-	pgLeast    = 4 // minimum of all of them
+	pgExternal = 4 // of a library's own pool; one of them listens for its events
+	pgLeast    = 4 // minimum of both pools together
 )
 
 // postgres is a schema of a Postgres database, which other nodes may share.
 type postgres struct {
 	config        *pgxpool.Config
-	where         string // for messages, without the password
+	plain         *pgxpool.Config // of connections that listen, and of a library: a wait just ends with its ctx
+	where         string          // for messages, without the password
 	outageTimeout time.Duration
 	most          int  // maximum number of connections from the address; zero means the default
 	filling       bool // this process is filling it
 
 	// Set by connect.
-	all    sharedPool
+	all    *pgxpool.Pool
 	schema string
 }
 
@@ -66,6 +66,7 @@ func newPostgres(address string) (*postgres, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
+	p.plain = config.Copy()
 	cancelOnServer(config.ConnConfig)
 	config.AfterConnect = readServerLife
 	return p, nil
@@ -80,14 +81,14 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 		return nil, nil, p.cannotOpen(err)
 	}
 	config, readers := p.config.Copy(), o.Readers
-	config.MaxConns = int32(pgWriters + o.Readers + pgExternal)
+	config.MaxConns = int32(pgWriters + o.Readers) //nolint:gosec // small
 	if p.most > 0 {
-		config.MaxConns = int32(p.most) // it was one
-		readers = min(readers, p.most-pgLeast+1)
+		config.MaxConns = p.shares().store
+		readers = min(readers, max(1, int(config.MaxConns)-pgWriters))
 	}
 	all, err := pgxpool.NewWithConfig(ctx, config)
 	if err == nil {
-		p.all.pool, err = all, all.Ping(ctx)
+		p.all, err = all, all.Ping(ctx)
 	}
 	if err != nil {
 		if all != nil {
@@ -98,12 +99,22 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 	return newSerializableWriter(p), p.open(readers, p.whileUnreachable), nil
 }
 
+// shares divides the connections that the address allows between the store and a library.
+func (p *postgres) shares() (s struct{ store, external int32 }) {
+	s.external = pgExternal
+	if p.most > 0 {
+		s.external = min(pgExternal, int32(p.most)/2) //nolint:gosec // it was one
+		s.store = int32(p.most) - s.external          //nolint:gosec // it was one
+	}
+	return s
+}
+
 // open returns a pool for database/sql over some of the connections, with the
 // transactions of tx.go. wait waits for an unreachable server.
 func (p *postgres) open(size int, wait func(context.Context, func() error) error) *sql.DB {
-	pool := sql.OpenDB(pgConnector{connector{&p.all}, wait})
+	pool := sql.OpenDB(pgConnector{stdlib.GetPoolConnector(p.all), wait})
 	pool.SetMaxOpenConns(size)
-	pool.SetMaxIdleConns(0) // idle connections return to the shared pool
+	pool.SetMaxIdleConns(0) // idle connections return to the common pool
 	return pool
 }
 
@@ -161,7 +172,7 @@ func (p *postgres) key(what string) int64 {
 }
 
 func (p *postgres) close() error {
-	p.all.current().Close()
+	p.all.Close()
 	return nil
 }
 
@@ -169,7 +180,7 @@ func (p *postgres) close() error {
 // the others find it done.
 func (p *postgres) migrating(ctx context.Context, f func(*sql.DB) error) error {
 	return p.alone(ctx, "migrate", func(*pgx.Conn) (err error) {
-		pool := stdlib.OpenDBFromPool(p.all.current())
+		pool := stdlib.OpenDBFromPool(p.all)
 		defer func() { err = errors.Join(err, pool.Close()) }()
 		return f(pool)
 	})
@@ -188,19 +199,13 @@ func (*postgres) now(ctx context.Context, tx *Tx) (time.Time, error) {
 }
 
 func (p *postgres) external(ctx context.Context, _ *DB) (External, error) {
-	g := External{Postgres: p.all.lend(), Schema: p.externalSchema(), Exclusive: p.exclusively}
-	if g.Postgres != nil {
-		g.detach = func() error { return p.all.renew(g.Postgres) } //nolint:contextcheck // the new pool outlives the caller
-		return g, nil
-	}
-	config := p.config.Copy()
-	config.MaxConns, config.AfterConnect = pgExternal, nil
+	config := p.plain.Copy()
+	config.MaxConns = p.shares().external
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return External{}, p.explain(err)
 	}
-	g.Postgres, g.detach = pool, func() error { return nil }
-	return g, nil
+	return External{Postgres: pool, Schema: p.externalSchema(), Exclusive: p.exclusively}, nil
 }
 
 // externalPrefix begins the names of the library's schema and tables.
@@ -265,102 +270,16 @@ func (p *postgres) check(ctx context.Context, tx *Tx) error {
 	return nil
 }
 
-// sharedPool is the pool of connections that the store shares with a library. The library
-// closes the pool before the store closes; the store then continues with a new one.
-type sharedPool struct {
-	mu   sync.Mutex
-	pool *pgxpool.Pool
-	lent bool // the library uses it
-}
-
-// current returns the pool that the store uses.
-func (s *sharedPool) current() *pgxpool.Pool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pool
-}
-
-// lend returns the pool for the library, which closes it. Later calls return nil.
-func (s *sharedPool) lend() *pgxpool.Pool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lent {
-		return nil
-	}
-	s.lent = true
-	return s.pool
-}
-
-// renew gives the store a new pool, if it uses the one that is about to be closed. The
-// new pool connects on first use.
-func (s *sharedPool) renew(old *pgxpool.Pool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pool != old {
-		return nil
-	}
-	fresh, err := pgxpool.NewWithConfig(context.Background(), old.Config())
-	if err != nil {
-		return err
-	}
-	s.pool, s.lent = fresh, false
-	return nil
-}
-
-// connector opens connections of the current pool.
-type connector struct{ *sharedPool }
-
-// Connect takes a connection. If the pool was closed meanwhile, Connect uses the next one.
-func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	for {
-		pool := c.current()
-		conn, err := stdlib.GetPoolConnector(pool).Connect(ctx)
-		if err == nil || ctx.Err() != nil || c.current() == pool {
-			return conn, err
-		}
-	}
-}
-
-// Driver returns the driver of pgx for database/sql.
-func (c connector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
-
 // cancelTimeout is how long the server may take to cancel a statement before the connection
 // is closed. Tests use a longer time.
 var cancelTimeout = 2 * time.Second
 
 // cancelOnServer makes connections cancel a statement at the server when its ctx ends, and stay
-// open. A connection that listens runs no statement, so there only the wait ends.
+// open.
 func cancelOnServer(config *pgx.ConnConfig) {
-	config.Tracer = listenTracer{}
-	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { return &cancelHandler{conn: c} }
-}
-
-const listens = "listens"
-
-// listenTracer marks the connections that listen.
-type listenTracer struct{}
-
-func (listenTracer) TraceQueryStart(ctx context.Context, c *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	if strings.HasPrefix(data.SQL, "LISTEN ") {
-		c.PgConn().CustomData()[listens] = true
+	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelTimeout}
 	}
-	return ctx
-}
-
-func (listenTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-// cancelHandler handles the end of the ctx that a connection is used with.
-type cancelHandler struct {
-	conn *pgconn.PgConn
-	ctxwatch.Handler
-}
-
-func (e *cancelHandler) HandleCancel(ctx context.Context) {
-	e.Handler = &pgconn.CancelRequestContextWatcherHandler{Conn: e.conn, DeadlineDelay: cancelTimeout}
-	if e.conn.CustomData()[listens] != nil {
-		e.Handler = &pgconn.DeadlineContextWatcherHandler{Conn: e.conn.Conn()}
-	}
-	e.Handler.HandleCancel(ctx)
 }
 
 // lost means that the connection was lost: what was not committed is rolled back.

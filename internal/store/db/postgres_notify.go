@@ -68,7 +68,7 @@ func (r *pgCarrier) receive() {
 // receiveAll listens until the connection is lost, and reports whether there was one. last
 // has the numbers of the notes received before.
 func (r *pgCarrier) receiveAll(last map[string]uint64) (connected bool) {
-	conn, err := pgx.ConnectConfig(r.ctx, r.p.config.ConnConfig.Copy())
+	conn, err := pgx.ConnectConfig(r.ctx, r.p.plain.ConnConfig.Copy())
 	if err != nil {
 		return false
 	}
@@ -147,7 +147,7 @@ func (r *pgCarrier) transmit() {
 func (r *pgCarrier) deliver(frames []string) {
 	for failures := 1; ; failures++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 2*time.Second)
-		_, err := r.p.all.current().Exec(ctx, `WITH soon AS (SELECT set_config('synchronous_commit', 'off', true))
+		_, err := r.p.all.Exec(ctx, `WITH soon AS (SELECT set_config('synchronous_commit', 'off', true))
 			SELECT pg_notify($1, frame) FROM soon, unnest($2::TEXT[]) AS frame`, r.channel, frames)
 		cancel()
 		if err == nil || r.ctx.Err() != nil {

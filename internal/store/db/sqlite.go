@@ -21,6 +21,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/filelock"
 )
 
 // sqliteFile is a database in one file with a write-ahead log beside it: readers see the
@@ -256,24 +257,17 @@ func (d *DB) Claim(ctx context.Context, name string) (release func() error, err 
 	return d.dialect.claim(ctx, name)
 }
 
-// claim opens an empty database beside the file in an exclusive transaction. It is a
-// lock of the operating system, which needs no cleanup after a crash.
-func (s *sqliteFile) claim(ctx context.Context, name string) (func() error, error) {
-	path := s.path + "." + name + ".lock"
-	file := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_busy_timeout=0&_txlock=exclusive"}
-	pool, err := sql.Open("sqlite", file.String())
-	if err != nil {
+// claim locks a file beside the database's.
+func (s *sqliteFile) claim(_ context.Context, name string) (func() error, error) {
+	held, err := filelock.Try(s.path + "." + name + ".lock")
+	switch {
+	case err != nil:
 		return nil, doing("claim "+name, err)
-	}
-	tx, err := pool.BeginTx(context.WithoutCancel(ctx), nil)
-	if err == nil {
-		return func() error { return errors.Join(tx.Rollback(), pool.Close()) }, nil
-	}
-	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY {
-		err = fault.New(fault.Conflict, "another process has claimed %s of %s", name, s.path).
+	case held == nil:
+		return nil, fault.New(fault.Conflict, "another process has claimed %s of %s", name, s.path).
 			WithHint("stop the other process, or give this one a data folder of its own")
 	}
-	return nil, errors.Join(err, pool.Close())
+	return held.Unlock, nil
 }
 
 // claim takes an advisory lock on a connection of its own.
@@ -328,16 +322,15 @@ func (r cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cachingConn{fullConn: inner.(fullConn), statements: map[string]*cachedStmt{}}, nil
+	return &cachingConn{preparingConn: inner.(preparingConn), statements: map[string]*cachedStmt{}}, nil
 }
 
-// fullConn are the interfaces of the driver's connections.
-type fullConn interface {
+// preparingConn are the interfaces of the driver's connections, without those that run a
+// statement directly: database/sql then prepares every statement.
+type preparingConn interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.QueryerContext
 	driver.Pinger
 	driver.SessionResetter
 	driver.Validator
@@ -346,19 +339,29 @@ type fullConn interface {
 // cachingConn is a connection with its prepared statements. Like any driver's it is
 // used by one goroutine at a time.
 type cachingConn struct {
-	fullConn
+	preparingConn
 	statements map[string]*cachedStmt
 	uses       uint64 // counter for cachedStmt.used
 }
 
-// cachedStmt is a prepared statement. While its rows are being read it is busy, and
-// the same text is prepared again.
+// cachedStmt is a prepared statement. While it is in use, the same text is prepared again.
 type cachedStmt struct {
+	fullStmt
+	used uint64
+	busy bool
+}
+
+// fullStmt are the interfaces of the driver's statements.
+type fullStmt interface {
+	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
-	close func() error
-	used  uint64
-	busy  bool
+}
+
+// Close lets the statement be used again.
+func (c *cachedStmt) Close() error {
+	c.busy = false
+	return nil
 }
 
 // isCacheable reports whether a statement is likely to be repeated, unlike one that
@@ -402,20 +405,18 @@ func positional(query string) string {
 	}
 }
 
-// prepared is the cached statement of a query, or nil if it is to be run directly.
-func (m *cachingConn) prepared(ctx context.Context, query string) (*cachedStmt, error) {
+// PrepareContext returns the cached statement of a query, or prepares one.
+func (m *cachingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	m.uses++
-	if c := m.statements[query]; c != nil {
-		if c.busy {
-			return nil, nil // nil is not an error here
-		}
-		c.used = m.uses
+	c := m.statements[query]
+	if c != nil && !c.busy {
+		c.busy, c.used = true, m.uses
 		return c, nil
 	}
-	if !isCacheable(query) {
-		return nil, nil // as above
+	if c != nil || !isCacheable(query) {
+		return m.preparingConn.PrepareContext(ctx, query)
 	}
-	stmt, err := m.PrepareContext(ctx, positional(query))
+	stmt, err := m.preparingConn.PrepareContext(ctx, positional(query))
 	if err != nil {
 		return nil, err
 	}
@@ -424,7 +425,7 @@ func (m *cachingConn) prepared(ctx context.Context, query string) (*cachedStmt, 
 			return nil, err
 		}
 	}
-	c := &cachedStmt{stmt.(driver.StmtExecContext), stmt.(driver.StmtQueryContext), stmt.Close, m.uses, false}
+	c = &cachedStmt{stmt.(fullStmt), m.uses, true}
 	m.statements[query] = c
 	return c, nil
 }
@@ -442,56 +443,14 @@ func (m *cachingConn) forget() error {
 	}
 	c := m.statements[oldest]
 	delete(m.statements, oldest)
-	return c.close()
-}
-
-// ExecContext runs a statement.
-func (m *cachingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	c, err := m.prepared(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	if c == nil {
-		return m.fullConn.ExecContext(ctx, query, args)
-	}
-	return c.ExecContext(ctx, args)
-}
-
-// QueryContext runs a statement that returns rows.
-func (m *cachingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	c, err := m.prepared(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	if c == nil {
-		return m.fullConn.QueryContext(ctx, query, args)
-	}
-	rows, err := c.QueryContext(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	c.busy = true
-	return &cachedRows{rows, c}, nil
+	return c.fullStmt.Close()
 }
 
 // Close closes the statements, then the connection.
 func (m *cachingConn) Close() error {
 	for query, c := range m.statements {
 		delete(m.statements, query)
-		_ = c.close() // closing the connection reports the error
+		_ = c.fullStmt.Close() // closing the connection reports the error
 	}
-	return m.fullConn.Close()
-}
-
-// cachedRows are rows that release their statement when closed.
-type cachedRows struct {
-	driver.Rows
-	of *cachedStmt
-}
-
-// Close closes the rows.
-func (b *cachedRows) Close() error {
-	err := b.Rows.Close()
-	b.of.busy = false
-	return err
+	return m.preparingConn.Close()
 }

@@ -336,7 +336,7 @@ func (p *postgres) commitOutcome(ctx context.Context, d inDoubt) error {
 	errRunning := lost{errors.New("the transaction is still running")}
 	var status, life string
 	err := p.whileUnreachable(ctx, func() error {
-		err := p.all.current().QueryRow(ctx, "SELECT coalesce(pg_xact_status($1::TEXT::xid8), ''), life FROM db_lives", d.number).Scan(&status, &life)
+		err := p.all.QueryRow(ctx, "SELECT coalesce(pg_xact_status($1::TEXT::xid8), ''), life FROM db_lives", d.number).Scan(&status, &life)
 		if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == "22023" { // an id that was not assigned yet
 			status, err = "aborted", nil
 		}
