@@ -99,7 +99,6 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Backend, error) {
 	if o.URL == nil {
 		o.URL = func() string { return "" }
 	}
-	o.Services = o.Services.orDefault()
 	if err := database.Migrate(ctx, "hoot", Migrations); err != nil { // the name from before the package was called hootenanny
 		return nil, err
 	}
@@ -147,7 +146,7 @@ func (h *Backend) Close(ctx context.Context) {
 func (h *Backend) families() [][]toolset.Tool {
 	return [][]toolset.Tool{
 		h.contentTools(), h.artifactTools(), h.graphTools(), h.identityTools(), h.jobTools(), h.abcTools(), h.mediaTools(),
-		h.gardenTools(), h.eventTools(), h.modelTools(), h.helpTools(),
+		h.gardenTools(), h.eventTools(), h.helpTools(),
 	}
 }
 
@@ -200,23 +199,6 @@ type Services struct {
 	Anticipatory      string
 }
 
-func (s Services) orDefault() Services {
-	for _, one := range []struct {
-		address *string
-		port    int
-	}{
-		{&s.Orpheus, 2000}, {&s.OrpheusClassifier, 2001}, {&s.OrpheusBridge, 2002}, {&s.OrpheusLoops, 2003},
-		{&s.MusicGen, 2006}, {&s.CLAP, 2007}, {&s.YuE, 2008}, {&s.BeatThis, 2012},
-		{&s.Anticipatory, 2011},
-	} {
-		if *one.address == "" {
-			*one.address = fmt.Sprintf("http://127.0.0.1:%d", one.port)
-		}
-		*one.address = strings.TrimRight(*one.address, "/")
-	}
-	return s
-}
-
 // service is one model.
 type service struct {
 	name    string
@@ -224,23 +206,6 @@ type service struct {
 	path    string        // of requests
 	setting string        // name of the setting with its address
 	timeout time.Duration // of one request
-}
-
-func (h *Backend) service(name string) service {
-	s := h.options.Services
-	all := map[string]service{
-		"orpheus":            {address: s.Orpheus, timeout: 5 * time.Minute},
-		"orpheus_classifier": {address: s.OrpheusClassifier, timeout: time.Minute},
-		"orpheus_bridge":     {address: s.OrpheusBridge, timeout: 5 * time.Minute},
-		"orpheus_loops":      {address: s.OrpheusLoops, timeout: 5 * time.Minute},
-		"musicgen":           {address: s.MusicGen, timeout: 5 * time.Minute},
-		"clap":               {address: s.CLAP, timeout: 2 * time.Minute},
-		"yue":                {address: s.YuE, timeout: 10 * time.Minute},
-		"beatthis":           {address: s.BeatThis, timeout: 2 * time.Minute},
-	}
-	one := all[name]
-	one.name, one.path, one.setting = name, "/predict", "music.services."+name
-	return one
 }
 
 // Limits for requests to a model.

@@ -2,6 +2,7 @@ package hootenanny
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +25,7 @@ type generation struct {
 	sources []string // names of the contents that were sent; "" is ignored
 	words   string   // what the model was asked in words, for the description
 	expects []string // fields that an analysis must have
-	sent    []string // fields of the request with contents, of a model that is configured
+	sent    []string // fields of the request with contents, and with the job
 }
 
 // lineage returns the requested lineage, with the first source that is an artifact as
@@ -62,9 +63,6 @@ func (h *Backend) lineage(ctx context.Context, t Task, g generation) (Lineage, j
 // parameter. Contents are longer, and are stored already.
 const longestParameter = 20 << 10
 
-// contentFields are the fields of requests to the models we know that are contents.
-var contentFields = []string{"midi_input", "section_a", "section_b", "seed_midi", "audio", "audio_b", "client_job_id"}
-
 // parameters returns the fields of the request without the contents that were sent.
 func (g generation) parameters() (map[string]any, error) {
 	raw, err := json.Marshal(g.request)
@@ -75,7 +73,7 @@ func (g generation) parameters() (map[string]any, error) {
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Concat(contentFields, g.sent) {
+	for _, name := range g.sent {
 		delete(fields, name)
 	}
 	for name, value := range fields {
@@ -257,7 +255,7 @@ func (h *Backend) requestSound(ctx context.Context, t Task, g generation) (store
 		return storedContent{}, err
 	}
 	if answer.Audio == "" {
-		why := clip(or(answer.Error, or(answer.Stderr, "no reason given")))
+		why := clip(cmp.Or(answer.Error, answer.Stderr, "no reason given"))
 		return storedContent{}, g.service.badReply(fault.New(fault.Upstream, "%s produced no audio: %s", g.service.name, why))
 	}
 	stored, err := h.putSound(ctx, answer.Audio, answer.Format)

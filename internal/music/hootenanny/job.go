@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -78,13 +77,6 @@ func (h *Backend) RunJob(ctx context.Context, t Task) (json.RawMessage, error) {
 		return nil, err
 	}
 	return json.Marshal(out)
-}
-
-func (h *Backend) allWorkers() map[string]worker {
-	all := map[string]worker{"convert_midi_to_wav": workerOf(h.render)}
-	maps.Copy(all, h.modelWorkers())
-	maps.Copy(all, h.definedWorkers())
-	return all
 }
 
 // workerOf returns a worker that decodes the parameters into In.

@@ -239,7 +239,7 @@ func (s Spec) Decode(raw json.RawMessage) (map[string]any, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Arguments)) {
 		a := s.Arguments[name]
 		value, found := given[name]
-		if !found || value == nil {
+		if !found || value == nil || a.Content() && value == "" {
 			if a.Required {
 				return nil, fault.New(fault.InvalidParams, "the argument %s is missing", name).WithHint("%s", a.schema(name)["description"])
 			}
@@ -373,11 +373,13 @@ func (s Spec) Request(args map[string]any, content func(kind, name string) (stri
 }
 
 // Contents returns the names of the contents among decoded arguments, in the order of the
-// arguments' names.
+// arguments' names, the required ones first.
 func (s Spec) Contents(args map[string]any) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(s.Arguments)) {
-		if text, ok := args[name].(string); ok && s.Arguments[name].Content() && text != "" {
-			names = append(names, text)
+	for _, required := range []bool{true, false} {
+		for _, name := range slices.Sorted(maps.Keys(s.Arguments)) {
+			if text, ok := args[name].(string); ok && s.Arguments[name].Content() && s.Arguments[name].Required == required {
+				names = append(names, text)
+			}
 		}
 	}
 	return names
