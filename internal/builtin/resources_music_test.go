@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/store/artifact"
 )
 
 // musicFake has one artifact, and its transport plays.
@@ -21,7 +22,7 @@ func (musicFake) Artifact(_ context.Context, id string) (hootenanny.ArtifactView
 	return hootenanny.ArtifactView{ID: id, Name: "Reel"}, nil
 }
 
-func (musicFake) Artifacts(_ context.Context, q hootenanny.Search) (hootenanny.ArtifactList, error) {
+func (musicFake) Artifacts(_ context.Context, q artifact.Query) (hootenanny.ArtifactList, error) {
 	if len(q.Tags) > 0 {
 		return hootenanny.ArtifactList{}, nil
 	}

@@ -84,7 +84,7 @@ func (srv *Server) limits(namespace string) catalog.Limits {
 // musicBackend opens the music backend on the server's stores.
 func (srv *Server) musicBackend(ctx context.Context) (*hootenanny.Backend, error) {
 	return hootenanny.Open(ctx, srv.store, hootenanny.Options{
-		Store: hootenanny.NewStore(srv.contents), Events: srv.bus, Log: srv.log, Propagator: telemetry.Propagator(), URL: srv.address, Node: srv.node.Name(),
+		Files: srv.contents, Events: srv.bus, Log: srv.log, Propagator: telemetry.Propagator(), URL: srv.address, Node: srv.node.Name(),
 		Folders:  slices.Concat([]string{srv.config.TempFolder(), srv.config.Folder("jobs")}, config.AbsoluteFolders(srv.config.Scripts.Write), config.AbsoluteFolders(srv.config.Scripts.Read)),
 		Services: hootenanny.Services(srv.config.Music.Services), Models: srv.config.Music.Models,
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -30,9 +29,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 type fixture struct {
 	database *db.DB
 	backend  *hootenanny.Backend
-	store    *pausingStore
-	requests atomic.Int64 // to the model
-	status   atomic.Int64 // with which the model replies
+	pause    atomic.Bool   // jobs stop between the model's reply and the new artifact
+	paused   chan struct{} // signalled when one has stopped
+	requests atomic.Int64  // to the model
+	status   atomic.Int64  // with which the model replies
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -42,7 +42,7 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{database: dbtest.Open(t, dbtest.Fresh(t))}
+	f := &fixture{database: dbtest.Open(t, dbtest.Fresh(t)), paused: make(chan struct{})}
 	f.status.Store(http.StatusOK)
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		f.requests.Add(1)
@@ -56,9 +56,8 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.store = &pausingStore{Store: hootenanny.NewStore(files), paused: make(chan struct{})}
 	f.backend, err = hootenanny.Open(t.Context(), f.database, hootenanny.Options{
-		Store: f.store, HTTP: model.Client(), Services: hootenanny.Services{Orpheus: model.URL},
+		Files: files, HTTP: model.Client(), Services: hootenanny.Services{Orpheus: model.URL},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -67,25 +66,17 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// pausingStore can stop a job between the model's reply and the new artifact.
-type pausingStore struct {
-	hootenanny.Store
-	pause  atomic.Bool
-	paused chan struct{} // signalled when a job has stopped
-}
-
-func (s *pausingStore) Put(ctx context.Context, r io.Reader, d hootenanny.Details) (hootenanny.Artifact, error) {
-	if s.pause.Load() {
-		s.paused <- struct{}{}
-		<-ctx.Done()
-		return hootenanny.Artifact{}, context.Cause(ctx)
-	}
-	return s.Store.Put(ctx, r, d)
-}
-
 // RunJob runs music jobs. A script waits until it is cancelled.
 func (f *fixture) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
 	if musicjob.Is(task.Spec) {
+		report := task.Progress
+		task.Progress = func(fraction float64, message string) {
+			report(fraction, message)
+			if f.pause.Load() && message == "storing the result" {
+				f.paused <- struct{}{}
+				<-ctx.Done()
+			}
+		}
 		return musicjob.Run(ctx, f.backend, task)
 	}
 	<-ctx.Done()
@@ -180,11 +171,11 @@ func TestQueue(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.store.pause.Store(true)
+	f.pause.Store(true)
 	q := f.open(t)
 	defer closeQueue(t, q)
 	id := submit(t, q, "orpheus_generate")
-	<-f.store.paused
+	<-f.paused
 	if done, err := q.Cancel(t.Context(), id); err != nil || !done {
 		t.Errorf("Cancel = %t, %v", done, err)
 	}
@@ -216,13 +207,13 @@ func TestFailures(t *testing.T) {
 func TestResume(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.store.pause.Store(true)
+	f.pause.Store(true)
 	first := f.open(t)
 	id := submit(t, first, "orpheus_generate")
-	<-f.store.paused
+	<-f.paused
 	closeQueue(t, first)
 
-	f.store.pause.Store(false)
+	f.pause.Store(false)
 	f.status.Store(http.StatusInternalServerError) // a second request would fail the job
 	second := f.open(t)
 	defer closeQueue(t, second)

@@ -10,168 +10,42 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// Store stores contents, and artifacts with their annotations.
-type Store interface {
-	// PutContent stores content without making it an artifact.
-	PutContent(ctx context.Context, r io.Reader, mime string) (Content, error)
-	// Find returns the content with that hash, unique prefix of a hash, or artifact
-	// id.
-	Find(ctx context.Context, name string) (Content, error)
-	// Open opens a content for reading.
-	Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
-	// Stats counts all contents.
-	Stats(ctx context.Context) (Stats, error)
-
-	// Put creates an artifact from content.
-	Put(ctx context.Context, r io.Reader, d Details) (Artifact, error)
-	// Get returns the artifact with that id or hash.
-	Get(ctx context.Context, id string) (Artifact, error)
-	// Search finds artifacts, a page at a time: the newest first, or the best
-	// matches first if the search has words.
-	Search(ctx context.Context, q Search) (Page, error)
-	// Annotate adds an annotation to an artifact.
-	Annotate(ctx context.Context, ref cas.Ref, n Annotation) (Artifact, error)
-}
-
 // Content is data stored under its hash.
 type Content = cas.File
 
-// Stats is the number and size of all contents.
-type Stats struct {
-	Items  int64  `json:"total_items"`
-	Bytes  int64  `json:"total_bytes"`
-	Folder string `json:"cas_dir,omitempty"`
-}
-
-// Details describe an artifact to create.
-type Details struct {
-	MIME        string
-	Tags        []string
-	Creator     string
-	Parent      cas.Ref
-	Name        string
-	Description string
-}
-
-// Artifact is a content with its description and lineage.
+// Artifact is a stored artifact with what the music tools add to it.
 type Artifact struct {
-	ID          string
-	Hash        cas.Ref
-	Size        int64
-	MIME        string
-	Tags        []string
-	Creator     string
-	Parent      cas.Ref
-	Name        string
-	Description string
-	Annotations []Annotation
-	Created     time.Time
-
-	owner    principal.Owner // whose variations and metadata it has
-	set      string          // of variations; "" if none
+	artifact.Artifact
+	set      string // of variations; "" if none
 	index    int
 	metadata json.RawMessage
 }
 
-// Annotation is a note about an artifact.
-type Annotation struct {
-	Message string    `json:"message"`
-	Vibe    string    `json:"vibe,omitempty"`
-	Source  string    `json:"source,omitempty"`
-	Time    time.Time `json:"created_at"`
-}
+// ID is the id of the artifact.
+func (a *Artifact) ID() string { return artifact.ID(a.Hash) }
 
-// Search says which artifacts to find; empty fields match all.
-type Search struct {
-	Tags    []string
-	Creator string
-	Name    string
-	Parent  cas.Ref
-	Vibe    string
-	Limit   int
-	Cursor  string
-}
-
-// Page is one page of a search.
-type Page struct {
-	Artifacts []Artifact
-	Total     int
-	Next      string // "" at the end
-}
-
-// IDOf returns the id of the artifact of that content.
-func IDOf(ref cas.Ref) string { return "artifact_" + ref.Short() }
-
-// artifactStore is the store of artifacts with the types of this package.
-type artifactStore struct{ files *artifact.Files }
-
-// NewStore returns the Store that the server's artifacts make.
-func NewStore(files *artifact.Files) Store { return artifactStore{files} }
-
-func (s artifactStore) PutContent(ctx context.Context, r io.Reader, mime string) (Content, error) {
-	return s.files.PutFile(ctx, r, mime)
-}
-
-func (s artifactStore) Find(ctx context.Context, name string) (Content, error) {
-	return s.files.FindFile(ctx, name)
-}
-
-func (s artifactStore) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
-	return s.files.Open(ctx, ref)
-}
-
-func (s artifactStore) Stats(ctx context.Context) (Stats, error) {
-	items, bytes, err := s.files.Store.Stats(ctx)
-	return Stats{Items: items, Bytes: bytes, Folder: s.files.Folder()}, err
-}
-
-func (s artifactStore) Put(ctx context.Context, r io.Reader, d Details) (Artifact, error) {
-	a, _, err := s.files.Store.Put(ctx, r, artifact.Details(d))
-	return fromStored(a), err
-}
-
-func (s artifactStore) Get(ctx context.Context, id string) (Artifact, error) {
-	ref, err := s.files.Store.Resolve(ctx, id)
+// stored returns the artifact with that id or hash, without its variation and metadata.
+func (h *Backend) stored(ctx context.Context, id string) (artifact.Artifact, error) {
+	ref, err := h.files.Resolve(ctx, id)
 	if err != nil {
-		return Artifact{}, err
+		return artifact.Artifact{}, err
 	}
-	a, err := s.files.Store.Get(ctx, ref)
-	return fromStored(a), err
+	return h.files.Get(ctx, ref)
 }
 
-func (s artifactStore) Search(ctx context.Context, q Search) (Page, error) {
-	found, err := s.files.Store.Search(ctx, artifact.Query{
-		Tags: q.Tags, Creator: q.Creator, Parent: q.Parent, Name: q.Name, Vibe: q.Vibe, Limit: q.Limit, Cursor: q.Cursor,
-	})
-	page := Page{Total: found.Total, Next: found.Next}
-	for _, a := range found.Artifacts {
-		page.Artifacts = append(page.Artifacts, fromStored(a))
+// described returns artifacts with their variations and metadata.
+func (h *Backend) described(ctx context.Context, stored ...artifact.Artifact) ([]Artifact, error) {
+	list := make([]Artifact, len(stored))
+	for i, a := range stored {
+		list[i].Artifact = a
 	}
-	return page, err
-}
-
-func (s artifactStore) Annotate(ctx context.Context, ref cas.Ref, n Annotation) (Artifact, error) {
-	a, err := s.files.Store.Annotate(ctx, ref, artifact.Annotation(n))
-	return fromStored(a), err
-}
-
-func fromStored(a artifact.Artifact) Artifact {
-	m := Artifact{
-		ID: artifact.ID(a.Hash), Hash: a.Hash, Size: a.Size, MIME: a.MIME, Tags: a.Tags, Creator: a.Creator, Parent: a.Parent,
-		Name: a.Name, Description: a.Description, Created: a.CreatedAt,
-		owner: a.Owner,
-	}
-	for _, n := range a.Annotations {
-		m.Annotations = append(m.Annotations, Annotation(n))
-	}
-	return m
+	return list, h.addDetails(ctx, list)
 }
 
 func (h *Backend) artifactTools() []toolset.Tool {
@@ -195,22 +69,22 @@ type Lineage struct {
 
 // ArtifactView is an artifact in the results of tools.
 type ArtifactView struct {
-	ID          string         `json:"id"`
-	ArtifactID  string         `json:"artifact_id" jsonschema:"the same as id"`
-	Hash        string         `json:"content_hash"`
-	MIMEType    string         `json:"mime_type"`
-	Size        int64          `json:"size_bytes"`
-	Tags        []string       `json:"tags"`
-	Creator     string         `json:"creator"`
-	Created     time.Time      `json:"created_at"`
-	Name        string         `json:"name,omitempty"`
-	Description string         `json:"description,omitempty"`
-	Parent      string         `json:"parent_id,omitempty"`
-	Set         string         `json:"variation_set_id,omitempty"`
-	Index       int            `json:"variation_index,omitempty"`
-	Metadata    toolset.Object `json:"metadata,omitempty"`
-	Annotations []Annotation   `json:"annotations,omitempty"`
-	URL         string         `json:"artifact_url,omitempty" jsonschema:"where its content can be fetched"`
+	ID          string                `json:"id"`
+	ArtifactID  string                `json:"artifact_id" jsonschema:"the same as id"`
+	Hash        string                `json:"content_hash"`
+	MIMEType    string                `json:"mime_type"`
+	Size        int64                 `json:"size_bytes"`
+	Tags        []string              `json:"tags"`
+	Creator     string                `json:"creator"`
+	Created     time.Time             `json:"created_at"`
+	Name        string                `json:"name,omitempty"`
+	Description string                `json:"description,omitempty"`
+	Parent      string                `json:"parent_id,omitempty"`
+	Set         string                `json:"variation_set_id,omitempty"`
+	Index       int                   `json:"variation_index,omitempty"`
+	Metadata    toolset.Object        `json:"metadata,omitempty"`
+	Annotations []artifact.Annotation `json:"annotations,omitempty"`
+	URL         string                `json:"artifact_url,omitempty" jsonschema:"where its content can be fetched"`
 }
 
 // Text is one line.
@@ -223,16 +97,17 @@ func (v ArtifactView) Text() string {
 }
 
 func (h *Backend) view(a Artifact) ArtifactView {
+	id := a.ID()
 	v := ArtifactView{
-		ID: a.ID, ArtifactID: a.ID, Hash: a.Hash.String(), MIMEType: a.MIME, Size: a.Size, Tags: append([]string{}, a.Tags...), Creator: a.Creator,
-		Created: a.Created.UTC(), Name: a.Name, Description: a.Description, Set: a.set, Index: a.index, Metadata: toolset.Object(a.metadata),
-		Annotations: a.Annotations, URL: h.artifactURL(a.ID),
+		ID: id, ArtifactID: id, Hash: a.Hash.String(), MIMEType: a.MIME, Size: a.Size, Tags: append([]string{}, a.Tags...), Creator: a.Creator,
+		Created: a.CreatedAt.UTC(), Name: a.Name, Description: a.Description, Set: a.set, Index: a.index, Metadata: toolset.Object(a.metadata),
+		Annotations: a.Annotations, URL: h.artifactURL(id),
 	}
 	if v.Creator == "" {
 		v.Creator = unknown
 	}
 	if !a.Parent.IsZero() {
-		v.Parent = IDOf(a.Parent)
+		v.Parent = artifact.ID(a.Parent)
 	}
 	return v
 }
@@ -264,23 +139,22 @@ func (h *Backend) create(ctx context.Context, content io.Reader, m newArtifact) 
 	if err != nil {
 		return Artifact{}, err
 	}
-	d := Details{MIME: kind, Tags: tagged(m), Creator: m.Creator, Name: m.name, Description: m.description}
+	d := artifact.Details{MIME: kind, Tags: tagged(m), Creator: m.Creator, Name: m.name, Description: m.description}
 	if m.Parent != "" {
-		parent, err := h.store.Get(ctx, m.Parent)
+		parent, err := h.stored(ctx, m.Parent)
 		if err != nil {
 			return Artifact{}, err
 		}
 		d.Parent = parent.Hash
 	}
-	a, err := h.store.Put(ctx, content, d)
+	a, _, err := h.files.Put(ctx, content, d)
 	if err != nil {
 		return Artifact{}, err
 	}
 	if err := h.storeDetails(ctx, &a, m); err != nil {
 		return Artifact{}, err
 	}
-	list := []Artifact{a}
-	err = h.addDetails(ctx, list)
+	list, err := h.described(ctx, a)
 	return list[0], err
 }
 
@@ -361,8 +235,8 @@ func (h *Backend) artifactUpload(ctx context.Context, call tool.Call, in artifac
 		return UploadedArtifact{}, err
 	}
 	return UploadedArtifact{
-		ArtifactID: a.ID, Hash: a.Hash.String(), Size: a.Size, MIMEType: a.MIME, Source: in.FilePath, Tags: a.Tags,
-		Set: a.set, Index: a.index, URL: h.artifactURL(a.ID),
+		ArtifactID: a.ID(), Hash: a.Hash.String(), Size: a.Size, MIMEType: a.MIME, Source: in.FilePath, Tags: a.Tags,
+		Set: a.set, Index: a.index, URL: h.artifactURL(a.ID()),
 	}, nil
 }
 
@@ -376,11 +250,11 @@ type artifactCreateIn struct {
 }
 
 func (h *Backend) artifactCreate(ctx context.Context, call tool.Call, in artifactCreateIn) (ArtifactView, error) {
-	c, err := h.store.Find(ctx, in.Hash)
+	c, err := h.files.FindFile(ctx, in.Hash)
 	if err != nil {
 		return ArtifactView{}, err
 	}
-	r, err := h.store.Open(ctx, c.Hash)
+	r, err := h.files.Open(ctx, c.Hash)
 	if err != nil {
 		return ArtifactView{}, err
 	}
@@ -404,12 +278,11 @@ func (h *Backend) artifactGet(ctx context.Context, _ tool.Call, in artifactIn) (
 
 // get returns an artifact with its variation and metadata.
 func (h *Backend) get(ctx context.Context, id string) (Artifact, error) {
-	a, err := h.store.Get(ctx, id)
+	a, err := h.stored(ctx, id)
 	if err != nil {
 		return Artifact{}, err
 	}
-	list := []Artifact{a}
-	err = h.addDetails(ctx, list)
+	list, err := h.described(ctx, a)
 	return list[0], err
 }
 
@@ -443,33 +316,30 @@ func (h *Backend) artifactList(ctx context.Context, _ tool.Call, in artifactList
 	if in.Limit == 0 {
 		in.Limit = 50
 	}
-	page := Page{}
-	var err error
 	if in.Set != "" {
-		page.Artifacts, err = h.variations(ctx, in.Set, in.Limit)
-		page.Artifacts = slices.DeleteFunc(page.Artifacts, func(a Artifact) bool {
+		list, err := h.variations(ctx, in.Set, in.Limit)
+		list = slices.DeleteFunc(list, func(a artifact.Artifact) bool {
 			return in.Creator != "" && a.Creator != in.Creator || in.Tag != "" && !slices.Contains(a.Tags, in.Tag)
 		})
-	} else {
-		page, err = h.store.Search(ctx, Search{Tags: append(some(in.Tag), in.Tags...), Creator: in.Creator, Vibe: in.Vibe, Limit: in.Limit, Cursor: in.Cursor})
+		if err != nil {
+			return ArtifactList{}, err
+		}
+		return h.listed(ctx, artifact.Page{Artifacts: list})
 	}
-	if err != nil {
-		return ArtifactList{}, err
-	}
-	views, err := h.views(ctx, page.Artifacts)
-	return ArtifactList{Artifacts: views, Count: len(views), Next: page.Next}, err
+	return h.Artifacts(ctx, artifact.Query{Tags: append(some(in.Tag), in.Tags...), Creator: in.Creator, Vibe: in.Vibe, Limit: in.Limit, Cursor: in.Cursor})
 }
 
-// views returns artifacts with their variations and metadata.
-func (h *Backend) views(ctx context.Context, list []Artifact) ([]ArtifactView, error) {
-	if err := h.addDetails(ctx, list); err != nil {
-		return nil, err
+// listed returns a page of artifacts with their variations and metadata.
+func (h *Backend) listed(ctx context.Context, page artifact.Page) (ArtifactList, error) {
+	list, err := h.described(ctx, page.Artifacts...)
+	if err != nil {
+		return ArtifactList{}, err
 	}
 	views := make([]ArtifactView, len(list))
 	for i, a := range list {
 		views[i] = h.view(a)
 	}
-	return views, nil
+	return ArtifactList{Artifacts: views, Count: len(views), Next: page.Next}, nil
 }
 
 // some returns a list with the text, or an empty one if the text is empty.
@@ -498,15 +368,16 @@ type AnnotatedArtifact struct {
 func (a AnnotatedArtifact) Text() string { return "Annotated " + a.ArtifactID }
 
 func (h *Backend) addAnnotation(ctx context.Context, _ tool.Call, in annotationIn) (AnnotatedArtifact, error) {
-	a, err := h.store.Get(ctx, in.ArtifactID)
+	ref, err := h.files.Resolve(ctx, in.ArtifactID)
 	if err != nil {
 		return AnnotatedArtifact{}, err
 	}
-	a, err = h.store.Annotate(ctx, a.Hash, Annotation{Message: in.Message, Vibe: in.Vibe, Source: in.Source})
+	a, err := h.files.Annotate(ctx, ref, artifact.Annotation{Message: in.Message, Vibe: in.Vibe, Source: in.Source})
 	if err != nil {
 		return AnnotatedArtifact{}, err
 	}
-	return AnnotatedArtifact{ArtifactID: a.ID, AnnotationID: fmt.Sprintf("%s/%d", a.ID, len(a.Annotations)), Success: true}, nil
+	id := artifact.ID(a.Hash)
+	return AnnotatedArtifact{ArtifactID: id, AnnotationID: fmt.Sprintf("%s/%d", id, len(a.Annotations)), Success: true}, nil
 }
 
 // hashes returns the hashes of artifacts as stored in the database.

@@ -34,6 +34,7 @@ import (
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/modelspec"
 	"github.com/luanette/luanette/internal/tools/toolset"
@@ -52,7 +53,7 @@ var pages embed.FS
 
 // Options configure the backend.
 type Options struct {
-	Store      Store                     // of contents and artifacts
+	Files      *artifact.Files           // contents and artifacts
 	Events     *event.Bus                // to publish on and subscribe to; may be nil
 	Clock      clock.Clock               // nil means real time
 	Log        *slog.Logger              // nil means no log
@@ -69,7 +70,7 @@ type Options struct {
 // goroutines.
 type Backend struct {
 	db      *db.DB
-	store   Store
+	files   *artifact.Files
 	jobs    Jobs
 	options Options
 	events  *event.Bus
@@ -102,7 +103,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Backend, error) {
 	if err := database.Migrate(ctx, "hoot", Migrations); err != nil { // the name from before the package was called hootenanny
 		return nil, err
 	}
-	h := &Backend{db: database, store: o.Store, jobs: noJobs{}, options: o, events: o.Events, clock: o.Clock}
+	h := &Backend{db: database, files: o.Files, jobs: noJobs{}, options: o, events: o.Events, clock: o.Clock}
 	gardens, err := openGardens(ctx, database, o)
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func (h *Backend) casStore(ctx context.Context, _ tool.Call, in casStoreIn) (Sto
 	if err != nil {
 		return StoredContent{}, err
 	}
-	c, err := h.store.PutContent(ctx, bytes.NewReader(data), in.MIMEType)
+	c, err := h.files.PutFile(ctx, bytes.NewReader(data), in.MIMEType)
 	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
 }
 
@@ -92,7 +92,7 @@ func (i ContentInfo) Text() string {
 }
 
 func (h *Backend) casInspect(ctx context.Context, _ tool.Call, in hashIn) (ContentInfo, error) {
-	c, err := h.store.Find(ctx, in.Hash)
+	c, err := h.files.FindFile(ctx, in.Hash)
 	if err != nil {
 		return ContentInfo{}, err
 	}
@@ -110,7 +110,7 @@ func (h *Backend) preview(ctx context.Context, c Content) (string, error) {
 	if !strings.HasPrefix(c.MIME, "text/") && c.MIME != "application/json" {
 		return "", nil
 	}
-	r, err := h.store.Open(ctx, c.Hash)
+	r, err := h.files.Open(ctx, c.Hash)
 	if err != nil {
 		return "", err
 	}
@@ -166,14 +166,14 @@ func (h *Backend) readPart(ctx context.Context, in casGetIn) (Content, []byte, e
 	if in.Offset == 0 && in.Length == 0 {
 		return h.read(ctx, in.Hash, maxInline)
 	}
-	c, err := h.store.Find(ctx, in.Hash)
+	c, err := h.files.FindFile(ctx, in.Hash)
 	if err != nil {
 		return Content{}, nil, err
 	}
 	if in.Offset > c.Size {
 		return Content{}, nil, invalid("offset %d is past the end", in.Offset).WithHint("the content has %d bytes", c.Size)
 	}
-	r, err := h.store.Open(ctx, c.Hash)
+	r, err := h.files.Open(ctx, c.Hash)
 	if err != nil {
 		return Content{}, nil, err
 	}
@@ -201,7 +201,7 @@ func skip(r io.Reader, n int64) error {
 
 // read reads a whole content of at most limit bytes.
 func (h *Backend) read(ctx context.Context, name string, limit int64) (Content, []byte, error) {
-	c, err := h.store.Find(ctx, name)
+	c, err := h.files.FindFile(ctx, name)
 	if err != nil {
 		return Content{}, nil, err
 	}
@@ -209,7 +209,7 @@ func (h *Backend) read(ctx context.Context, name string, limit int64) (Content, 
 		return Content{}, nil, fault.New(fault.Limit, "content %s has %d bytes", c.Hash.Short(), c.Size).
 			WithHint("at most %d bytes can be read here; fetch it from GET /cas/%s", limit, c.Hash)
 	}
-	r, err := h.store.Open(ctx, c.Hash)
+	r, err := h.files.Open(ctx, c.Hash)
 	if err != nil {
 		return Content{}, nil, err
 	}
@@ -229,7 +229,7 @@ func (h *Backend) casUploadFile(ctx context.Context, _ tool.Call, in uploadIn) (
 		return StoredContent{}, err
 	}
 	defer func() { _ = file.Close() }()
-	c, err := h.store.PutContent(ctx, file, in.MIMEType)
+	c, err := h.files.PutFile(ctx, file, in.MIMEType)
 	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Source: in.FilePath}, err
 }
 
@@ -272,15 +272,19 @@ func openInside(folder, inside, path string) (*os.File, error) {
 	return file, nil
 }
 
-// StoreStats is the result of cas_stats.
-type StoreStats struct{ Stats }
+// StoreStats is the result of cas_stats: the number and size of all contents.
+type StoreStats struct {
+	Items  int64  `json:"total_items"`
+	Bytes  int64  `json:"total_bytes"`
+	Folder string `json:"cas_dir,omitempty"`
+}
 
 // Text is one line.
 func (c StoreStats) Text() string { return fmt.Sprintf("%d contents, %d bytes", c.Items, c.Bytes) }
 
 func (h *Backend) casStats(ctx context.Context, _ tool.Call, _ noArguments) (StoreStats, error) {
-	s, err := h.store.Stats(ctx)
-	return StoreStats{s}, err
+	items, bytes, err := h.files.Stats(ctx)
+	return StoreStats{Items: items, Bytes: bytes, Folder: h.files.Folder()}, err
 }
 
 // StoredContents lists the columns with hashes of contents. Whoever plays or lists one must
@@ -315,7 +319,7 @@ type Locator struct {
 // reader is what both kinds of backend offer beside their tools.
 type reader interface {
 	Artifact(ctx context.Context, id string) (ArtifactView, error)
-	Artifacts(ctx context.Context, q Search) (ArtifactList, error)
+	Artifacts(ctx context.Context, q artifact.Query) (ArtifactList, error)
 	Garden(ctx context.Context, project string) (GardenView, error)
 	Content(ctx context.Context, name string) (Content, error)
 	Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
@@ -335,7 +339,7 @@ func (l Locator) Artifact(ctx context.Context, id string) (ArtifactView, error) 
 }
 
 // Artifacts returns the artifacts that match a search.
-func (l Locator) Artifacts(ctx context.Context, q Search) (ArtifactList, error) {
+func (l Locator) Artifacts(ctx context.Context, q artifact.Query) (ArtifactList, error) {
 	return l.current().Artifacts(ctx, q)
 }
 
@@ -433,23 +437,22 @@ func (h *Backend) Artifact(ctx context.Context, id string) (ArtifactView, error)
 }
 
 // Artifacts returns a page of a search.
-func (h *Backend) Artifacts(ctx context.Context, q Search) (ArtifactList, error) {
-	page, err := h.store.Search(ctx, q)
+func (h *Backend) Artifacts(ctx context.Context, q artifact.Query) (ArtifactList, error) {
+	page, err := h.files.Search(ctx, q)
 	if err != nil {
 		return ArtifactList{}, err
 	}
-	views, err := h.views(ctx, page.Artifacts)
-	return ArtifactList{Artifacts: views, Count: len(views), Next: page.Next}, err
+	return h.listed(ctx, page)
 }
 
 // Content returns the content with that hash, prefix of a hash, or artifact id.
 func (h *Backend) Content(ctx context.Context, name string) (Content, error) {
-	return h.store.Find(ctx, name)
+	return h.files.FindFile(ctx, name)
 }
 
 // Open opens a content for reading.
 func (h *Backend) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
-	return h.store.Open(ctx, ref)
+	return h.files.Open(ctx, ref)
 }
 
 // PutContent stores content with a MIME type.
@@ -458,7 +461,7 @@ func (h *Backend) PutContent(ctx context.Context, r io.Reader, mime string) (Sto
 	if err != nil {
 		return StoredContent{}, err
 	}
-	c, err := h.store.PutContent(ctx, r, kind)
+	c, err := h.files.PutFile(ctx, r, kind)
 	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
 }
 

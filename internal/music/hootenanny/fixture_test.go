@@ -1,15 +1,12 @@
 package hootenanny
 
 import (
-	"context"
-	"io"
 	"testing"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
-	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -37,7 +34,7 @@ func openFixture(t *testing.T, url string) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Backend, err = Open(t.Context(), store, Options{Store: emptyStore{}, Clock: b.clock, Events: b.bus})
+	b.Backend, err = Open(t.Context(), store, Options{Files: noFiles(t, store), Clock: b.clock, Events: b.bus})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,24 +48,12 @@ func openFixture(t *testing.T, url string) *fixture {
 	return b
 }
 
-// emptyStore is empty and read-only.
-type emptyStore struct{}
-
-func (emptyStore) none() error { return fault.New(fault.NotFound, "the store is empty") }
-
-func (s emptyStore) PutContent(context.Context, io.Reader, string) (Content, error) {
-	return Content{}, s.none()
-}
-func (s emptyStore) Find(context.Context, string) (Content, error)        { return Content{}, s.none() }
-func (s emptyStore) Open(context.Context, cas.Ref) (io.ReadCloser, error) { return nil, s.none() }
-func (s emptyStore) Stats(context.Context) (Stats, error)                 { return Stats{}, nil }
-func (s emptyStore) Get(context.Context, string) (Artifact, error)        { return Artifact{}, s.none() }
-func (s emptyStore) Search(context.Context, Search) (Page, error)         { return Page{}, nil }
-
-func (s emptyStore) Put(context.Context, io.Reader, Details) (Artifact, error) {
-	return Artifact{}, s.none()
-}
-
-func (s emptyStore) Annotate(context.Context, cas.Ref, Annotation) (Artifact, error) {
-	return Artifact{}, s.none()
+// noFiles are no contents and artifacts.
+func noFiles(t *testing.T, database *db.DB) *artifact.Files {
+	t.Helper()
+	files, err := artifact.OpenFiles(t.Context(), database, artifact.FilesOptions{Folder: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/toolset"
@@ -123,7 +124,7 @@ func (h *Backend) gardenCreateRegion(ctx context.Context, call tool.Call, in reg
 		if in.ContentID == "" {
 			return Region{}, invalid("a region that plays content needs content_id").WithHint("give an artifact's id or a content's hash")
 		}
-		if _, err := h.store.Find(ctx, in.ContentID); err != nil {
+		if _, err := h.files.FindFile(ctx, in.ContentID); err != nil {
 			return Region{}, err
 		}
 	}
@@ -308,7 +309,7 @@ func (h *Backend) look(ctx context.Context, name string, in gardenQueryIn) (Gard
 	v := GardenView{GardenState: h.gardens.stateOf(p), Regions: []Region{}, Playing: []string{}}
 	var regions []Region
 	regions, v.Markers = p.between(in.Start, in.end())
-	sounds := sounds{store: h.store, found: map[string]string{}}
+	sounds := sounds{files: h.files, found: map[string]string{}}
 	for _, r := range regions {
 		if in.Behavior != "" && r.Behavior != in.Behavior || in.Content != "" && r.ContentID != in.Content {
 			continue
@@ -421,7 +422,7 @@ func (h *Backend) gardenDeleteProject(ctx context.Context, _ tool.Call, in delet
 
 // sounds finds the sounds of contents: what can be heard of a region.
 type sounds struct {
-	store    Store
+	files    *artifact.Files
 	found    map[string]string // by the name of the content
 	searches int
 }
@@ -442,7 +443,7 @@ func (s *sounds) of(ctx context.Context, name string) string {
 		return hash
 	}
 	hash := ""
-	if c, err := s.store.Find(ctx, name); err == nil {
+	if c, err := s.files.FindFile(ctx, name); err == nil {
 		hash = s.search(ctx, c.Hash, c.MIME, maxDepth)
 	}
 	s.found[name] = hash
@@ -456,7 +457,7 @@ func (s *sounds) search(ctx context.Context, ref cas.Ref, mime string, depth int
 	if s.searches++; depth == 0 || s.searches > maxSearches {
 		return ""
 	}
-	page, err := s.store.Search(ctx, Search{Parent: ref, Limit: 20})
+	page, err := s.files.Search(ctx, artifact.Query{Parent: ref, Limit: 20})
 	if err != nil {
 		return "" // the timeline is shown without this sound
 	}

@@ -312,7 +312,7 @@ func TestNodesShareProjects(t *testing.T) {
 		open := func(node string) (*Backend, *event.Subscription) {
 			bus := event.New(event.BusOptions{Clock: now})
 			seen := bus.Subscribe(event.Options{Types: []string{"beat.*", "region.*"}, Buffer: 1000})
-			b, err := Open(t.Context(), d, Options{Store: emptyStore{}, Clock: now, Events: bus, Node: node})
+			b, err := Open(t.Context(), d, Options{Files: noFiles(t, d), Clock: now, Events: bus, Node: node})
 			if err != nil {
 				t.Fatal(err)
 			}

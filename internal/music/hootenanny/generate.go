@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/music/abc"
 	"github.com/luanette/luanette/internal/music/audio"
 	"github.com/luanette/luanette/internal/music/smf"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
@@ -37,14 +38,14 @@ func (h *Backend) lineage(ctx context.Context, t Task, g generation) (Lineage, j
 		if name == "" {
 			continue
 		}
-		c, err := h.store.Find(ctx, name)
+		c, err := h.files.FindFile(ctx, name)
 		if err != nil {
 			return k, nil, err
 		}
 		sources = append(sources, c.Hash.String())
 		if k.Parent == "" {
-			if a, err := h.store.Get(ctx, name); err == nil {
-				k.Parent = a.ID
+			if a, err := h.stored(ctx, name); err == nil {
+				k.Parent = artifact.ID(a.Hash)
 			}
 		}
 	}
@@ -171,7 +172,7 @@ func (h *Backend) putMIDI(ctx context.Context, text string) (Content, error) {
 	if _, err := smf.Decode(data); err != nil {
 		return Content{}, err
 	}
-	return h.store.PutContent(ctx, bytes.NewReader(data), "audio/midi")
+	return h.files.PutFile(ctx, bytes.NewReader(data), "audio/midi")
 }
 
 // analyse has a model analyse a content. The analysis becomes an artifact whose parent is
@@ -185,11 +186,11 @@ func (h *Backend) analyse(ctx context.Context, t Task, g generation) (any, error
 	document := map[string]any{"model": g.service.name, "analysis": answer}
 	about := "analysis by " + g.service.name
 	if len(g.sources) > 0 && g.sources[0] != "" {
-		c, err := h.store.Find(ctx, g.sources[0])
+		c, err := h.files.FindFile(ctx, g.sources[0])
 		if err != nil {
 			return nil, err
 		}
-		result["content_hash"], result["artifact_id"] = c.Hash.String(), IDOf(c.Hash)
+		result["content_hash"], result["artifact_id"] = c.Hash.String(), artifact.ID(c.Hash)
 		document["content_hash"], about = c.Hash.String(), "analysis of "+c.Hash.Short()+" by "+g.service.name
 	}
 	k, metadata, err := h.lineage(ctx, t, g)
@@ -202,7 +203,7 @@ func (h *Backend) analyse(ctx context.Context, t Task, g generation) (any, error
 	}
 	k.Tags = append(slices.Clone(k.Tags), "type:analysis")
 	a, err := h.create(ctx, bytes.NewReader(raw), newArtifact{Lineage: k, mime: "application/json", description: about, metadata: metadata, by: t.Tool})
-	result["analysis_artifact_id"] = a.ID
+	result["analysis_artifact_id"] = a.ID()
 	return result, err
 }
 
@@ -286,7 +287,7 @@ func (h *Backend) putSound(ctx context.Context, text, format string) (storedCont
 			return storedContent{}, err
 		}
 	}
-	c, err := h.store.PutContent(ctx, bytes.NewReader(data), stored.MIME)
+	c, err := h.files.PutFile(ctx, bytes.NewReader(data), stored.MIME)
 	stored.Hash = c.Hash.String()
 	return stored, err
 }

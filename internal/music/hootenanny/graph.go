@@ -11,6 +11,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/toolset"
@@ -58,11 +59,12 @@ func (g GraphContext) Text() string {
 }
 
 func (h *Backend) graphContext(ctx context.Context, _ tool.Call, in graphContextIn) (GraphContext, error) {
-	page, err := h.store.Search(ctx, Search{Tags: some(in.Tag), Creator: in.Creator, Vibe: in.Vibe, Limit: cmp.Or(in.Limit, 20)})
+	page, err := h.files.Search(ctx, artifact.Query{Tags: some(in.Tag), Creator: in.Creator, Vibe: in.Vibe, Limit: cmp.Or(in.Limit, 20)})
 	if err != nil {
 		return GraphContext{}, err
 	}
-	views, err := h.views(ctx, page.Artifacts)
+	list, err := h.listed(ctx, page)
+	views := list.Artifacts
 	g := GraphContext{Artifacts: views, Summary: GraphSummary{Total: page.Total, ByType: map[string]int{}}}
 	for i := range views {
 		v := &views[i]
@@ -147,16 +149,17 @@ func (h *Backend) examine(ctx context.Context, q condition, limit int) (QueryRes
 	}
 	result := QueryResult{Results: []ArtifactView{}}
 	for {
-		page, err := h.store.Search(ctx, search)
+		page, err := h.files.Search(ctx, search)
 		if err != nil {
 			return QueryResult{}, err
 		}
-		if err := h.addDetails(ctx, page.Artifacts); err != nil {
+		list, err := h.described(ctx, page.Artifacts...)
+		if err != nil {
 			return QueryResult{}, err
 		}
-		for i := range page.Artifacts {
+		for i := range list {
 			result.Examined++
-			fits, err := q.holds(&page.Artifacts[i], family)
+			fits, err := q.holds(&list[i], family)
 			if err != nil {
 				return QueryResult{}, err
 			}
@@ -166,7 +169,7 @@ func (h *Backend) examine(ctx context.Context, q condition, limit int) (QueryRes
 			if result.Count == limit {
 				return result, nil
 			}
-			result.Results = append(result.Results, h.view(page.Artifacts[i]))
+			result.Results = append(result.Results, h.view(list[i]))
 			result.Count++
 		}
 		if page.Next == "" {
@@ -182,8 +185,8 @@ func (h *Backend) examine(ctx context.Context, q condition, limit int) (QueryRes
 
 // narrowed is the part of a query that an index can answer: the terms that must
 // hold.
-func (h *Backend) narrowed(ctx context.Context, q condition) (Search, error) {
-	s := Search{Limit: 200}
+func (h *Backend) narrowed(ctx context.Context, q condition) (artifact.Query, error) {
+	s := artifact.Query{Limit: 200}
 	for _, t := range required(q) {
 		if t.op != "=" {
 			continue
@@ -198,7 +201,7 @@ func (h *Backend) narrowed(ctx context.Context, q condition) (Search, error) {
 		case "name":
 			s.Name = t.text
 		case "parent":
-			parent, err := h.store.Get(ctx, t.text)
+			parent, err := h.stored(ctx, t.text)
 			if err != nil {
 				return s, err
 			}
@@ -222,7 +225,7 @@ func (f *family) of(relation, name string) (map[cas.Ref]bool, error) {
 	if set, done := f.known[key]; done {
 		return set, nil
 	}
-	start, err := f.hoot.store.Get(f.ctx, name)
+	start, err := f.hoot.stored(f.ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -236,21 +239,21 @@ func (f *family) of(relation, name string) (map[cas.Ref]bool, error) {
 	return set, err
 }
 
-func (f *family) above(a Artifact, set map[cas.Ref]bool) error {
+func (f *family) above(a artifact.Artifact, set map[cas.Ref]bool) error {
 	for !a.Parent.IsZero() && len(set) < maxExamined {
 		set[a.Parent] = true
 		var err error
-		if a, err = f.hoot.store.Get(f.ctx, a.Parent.String()); err != nil {
+		if a, err = f.hoot.stored(f.ctx, a.Parent.String()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *family) below(a Artifact, set map[cas.Ref]bool) error {
+func (f *family) below(a artifact.Artifact, set map[cas.Ref]bool) error {
 	for waiting := []cas.Ref{a.Hash}; len(waiting) > 0 && len(set) < maxExamined; waiting = waiting[1:] {
-		for search := (Search{Parent: waiting[0], Limit: 200}); ; {
-			page, err := f.hoot.store.Search(f.ctx, search)
+		for search := (artifact.Query{Parent: waiting[0], Limit: 200}); ; {
+			page, err := f.hoot.files.Search(f.ctx, search)
 			if err != nil {
 				return err
 			}
@@ -434,7 +437,7 @@ func (h *Backend) graphFind(ctx context.Context, _ tool.Call, in findIn) (f Iden
 	}
 	err = h.db.Read(ctx, func(tx *db.Tx) error {
 		f = IdentityMatches{Identities: []Identity{}, Connections: []Connection{}}
-		ids, err := db.All(ctx, tx, scan[string], fmt.Sprintf("SELECT id FROM hoot_identities WHERE %s ORDER BY name, id LIMIT %d", strings.Join(where, " AND "), maxIdentities), args...)
+		ids, err := db.All(ctx, tx, db.Column[string], fmt.Sprintf("SELECT id FROM hoot_identities WHERE %s ORDER BY name, id LIMIT %d", strings.Join(where, " AND "), maxIdentities), args...)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -471,7 +474,7 @@ func identity(ctx context.Context, tx *db.Tx, id string) (i Identity, err error)
 	if err != nil {
 		return i, err
 	}
-	tags, err := db.All(ctx, tx, scan[string], "SELECT namespace || ':' || value FROM hoot_identity_tags WHERE identity = $1 ORDER BY namespace, value", id)
+	tags, err := db.All(ctx, tx, db.Column[string], "SELECT namespace || ':' || value FROM hoot_identity_tags WHERE identity = $1 ORDER BY namespace, value", id)
 	if err != nil {
 		return i, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/music/smf"
 	"github.com/luanette/luanette/internal/music/soundfont"
 	"github.com/luanette/luanette/internal/music/synth"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
@@ -193,7 +194,7 @@ func (h *Backend) font(ctx context.Context, name string) (Content, *soundfont.Fo
 // openContent opens a content for random access: its file, or its bytes in memory if
 // it has none.
 func (h *Backend) openContent(ctx context.Context, name string) (c Content, r io.ReaderAt, done func(), err error) {
-	if c, err = h.store.Find(ctx, name); err != nil {
+	if c, err = h.files.FindFile(ctx, name); err != nil {
 		return c, nil, nil, err
 	}
 	if c.Path != "" {
@@ -290,11 +291,11 @@ type JobOutput struct {
 func (h *Backend) outputOf(message string, list ...Artifact) JobOutput {
 	m := JobOutput{Status: "completed", Message: message}
 	for _, a := range list {
-		m.ArtifactIDs = append(m.ArtifactIDs, a.ID)
+		m.ArtifactIDs = append(m.ArtifactIDs, a.ID())
 		m.Hashes = append(m.Hashes, a.Hash.String())
 	}
 	if len(list) > 0 {
-		m.ArtifactID, m.Hash, m.URL = list[0].ID, list[0].Hash.String(), h.artifactURL(list[0].ID)
+		m.ArtifactID, m.Hash, m.URL = list[0].ID(), list[0].Hash.String(), h.artifactURL(list[0].ID())
 	}
 	return m
 }
@@ -323,8 +324,8 @@ func (h *Backend) render(ctx context.Context, t Task, in convertIn) (any, error)
 		return nil, err
 	}
 	if in.Parent == "" {
-		if a, err := h.store.Get(ctx, source.Hash.String()); err == nil {
-			in.Parent = a.ID
+		if a, err := h.stored(ctx, source.Hash.String()); err == nil {
+			in.Parent = artifact.ID(a.Hash)
 		}
 	}
 	var played synth.Result

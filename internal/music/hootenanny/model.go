@@ -102,7 +102,7 @@ func (h *Backend) beginDefined(ctx context.Context, call tool.Call, d definedMod
 		return StartedJob{}, err
 	}
 	for _, name := range d.spec.Contents(args) {
-		if _, err := h.store.Find(ctx, name); err != nil {
+		if _, err := h.files.FindFile(ctx, name); err != nil {
 			return StartedJob{}, err
 		}
 	}
@@ -211,11 +211,11 @@ func (h *Backend) sound(ctx context.Context, name string) (audio.Clip, []byte, e
 
 // createFrom creates an artifact from a stored content.
 func (h *Backend) createFrom(ctx context.Context, hash string, m newArtifact) (Artifact, error) {
-	c, err := h.store.Find(ctx, hash)
+	c, err := h.files.FindFile(ctx, hash)
 	if err != nil {
 		return Artifact{}, err
 	}
-	r, err := h.store.Open(ctx, c.Hash)
+	r, err := h.files.Open(ctx, c.Hash)
 	if err != nil {
 		return Artifact{}, err
 	}

@@ -14,7 +14,8 @@ func TestConfiguredModelsBecomeTools(t *testing.T) {
 	t.Parallel()
 	spec := modelspec.Spec{URL: "http://127.0.0.1:1", Description: "Makes a riff.", Result: modelspec.MIDI, Arguments: map[string]modelspec.Argument{"like": {Type: "midi"}}}
 	open := func(name string, s modelspec.Spec) (*Backend, error) {
-		return Open(t.Context(), dbtest.Open(t, dbtest.Fresh(t)), Options{Store: emptyStore{}, Models: map[string]modelspec.Spec{name: s}})
+		d := dbtest.Open(t, dbtest.Fresh(t))
+		return Open(t.Context(), d, Options{Files: noFiles(t, d), Models: map[string]modelspec.Spec{name: s}})
 	}
 	b, err := open("riff_generate", spec)
 	if err != nil {

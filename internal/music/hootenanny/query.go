@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
@@ -66,23 +67,29 @@ var fields = map[string]struct {
 	number func(a *Artifact) float64
 	family bool
 }{
-	"id":          {texts: func(a *Artifact) []string { return []string{a.ID} }},
+	"id":          {texts: func(a *Artifact) []string { return []string{a.ID()} }},
 	"hash":        {texts: func(a *Artifact) []string { return []string{a.Hash.String()} }},
 	"mime":        {texts: func(a *Artifact) []string { return []string{a.MIME} }},
 	"name":        {texts: func(a *Artifact) []string { return some(a.Name) }},
 	"description": {texts: func(a *Artifact) []string { return some(a.Description) }},
 	"creator":     {texts: creators},
 	"tag":         {texts: func(a *Artifact) []string { return a.Tags }},
-	"annotation":  {texts: func(a *Artifact) []string { return annotations(a, func(n Annotation) string { return n.Message }) }},
-	"vibe":        {texts: func(a *Artifact) []string { return annotations(a, func(n Annotation) string { return n.Vibe }) }},
-	"source":      {texts: func(a *Artifact) []string { return annotations(a, func(n Annotation) string { return n.Source }) }},
-	"set":         {texts: func(a *Artifact) []string { return some(a.set) }},
-	"index":       {number: func(a *Artifact) float64 { return float64(a.index) }},
-	"size":        {number: func(a *Artifact) float64 { return float64(a.Size) }},
-	"created":     {number: func(a *Artifact) float64 { return float64(a.Created.UnixMilli()) }},
-	"parent":      {texts: parents},
-	"ancestor":    {family: true},
-	"descendant":  {family: true},
+	"annotation": {texts: func(a *Artifact) []string {
+		return annotations(a, func(n artifact.Annotation) string { return n.Message })
+	}},
+	"vibe": {texts: func(a *Artifact) []string {
+		return annotations(a, func(n artifact.Annotation) string { return n.Vibe })
+	}},
+	"source": {texts: func(a *Artifact) []string {
+		return annotations(a, func(n artifact.Annotation) string { return n.Source })
+	}},
+	"set":        {texts: func(a *Artifact) []string { return some(a.set) }},
+	"index":      {number: func(a *Artifact) float64 { return float64(a.index) }},
+	"size":       {number: func(a *Artifact) float64 { return float64(a.Size) }},
+	"created":    {number: func(a *Artifact) float64 { return float64(a.CreatedAt.UnixMilli()) }},
+	"parent":     {texts: parents},
+	"ancestor":   {family: true},
+	"descendant": {family: true},
 }
 
 func creators(a *Artifact) []string {
@@ -96,10 +103,10 @@ func parents(a *Artifact) []string {
 	if a.Parent.IsZero() {
 		return nil
 	}
-	return []string{IDOf(a.Parent), a.Parent.String()}
+	return []string{artifact.ID(a.Parent), a.Parent.String()}
 }
 
-func annotations(a *Artifact, part func(Annotation) string) (texts []string) {
+func annotations(a *Artifact, part func(artifact.Annotation) string) (texts []string) {
 	for _, n := range a.Annotations {
 		texts = append(texts, some(part(n))...)
 	}

@@ -61,7 +61,7 @@ func (f Remote) Artifact(ctx context.Context, id string) (view ArtifactView, err
 }
 
 // Artifacts returns the artifacts that match a search.
-func (f Remote) Artifacts(ctx context.Context, q Search) (list ArtifactList, err error) {
+func (f Remote) Artifacts(ctx context.Context, q artifact.Query) (list ArtifactList, err error) {
 	args := map[string]any{"limit": q.Limit}
 	for name, value := range map[string]string{"creator": q.Creator, "vibe": q.Vibe, "cursor": q.Cursor} {
 		if value != "" {

@@ -108,7 +108,7 @@ func checkCount(ctx context.Context, tx *db.Tx) error {
 
 // projectNames returns the names of all stored projects.
 func projectNames(ctx context.Context, tx *db.Tx) ([]string, error) {
-	return db.All(ctx, tx, scan[string], "SELECT name FROM hoot_projects ORDER BY name")
+	return db.All(ctx, tx, db.Column[string], "SELECT name FROM hoot_projects ORDER BY name")
 }
 
 // known returns an error if a project is not stored. The default project need not be.

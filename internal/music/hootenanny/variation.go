@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -24,16 +25,16 @@ func detailsOwner(o principal.Owner) principal.Owner {
 	return o
 }
 
-// storeDetails stores what the Store does not: an artifact's set of variations and its
+// storeDetails stores what the store of artifacts does not: an artifact's set of variations and its
 // metadata.
-func (h *Backend) storeDetails(ctx context.Context, a *Artifact, m newArtifact) error {
+func (h *Backend) storeDetails(ctx context.Context, a *artifact.Artifact, m newArtifact) error {
 	if len(m.metadata) > maxMetadata {
 		return invalid("the metadata has %d bytes", len(m.metadata)).WithHint("at most %d are allowed; store the rest as a content", maxMetadata)
 	}
 	if m.Set == "" && len(m.metadata) == 0 {
 		return nil
 	}
-	of := detailsOwner(a.owner)
+	of := detailsOwner(a.Owner)
 	return h.db.Write(ctx, func(tx *db.Tx) error {
 		if len(m.metadata) > 0 {
 			_, err := tx.Exec(ctx, `INSERT INTO hoot_metadata (hash, owner, person, org, metadata) VALUES ($1, $2, $3, $4, $5)
@@ -54,7 +55,7 @@ func (h *Backend) storeDetails(ctx context.Context, a *Artifact, m newArtifact) 
 func join(ctx context.Context, tx *db.Tx, ref cas.Ref, of principal.Owner, in Lineage) error {
 	const ofSet = " FROM hoot_variations WHERE owner = $1 AND person = $2 AND org = $3 AND set_id = $4"
 	set := []any{of.ID, of.Person, of.Org, in.Set}
-	places, err := db.All(ctx, tx, scan[int64], "SELECT place"+ofSet+" AND hash = $5", append(set, ref.String())...)
+	places, err := db.All(ctx, tx, db.Column[int64], "SELECT place"+ofSet+" AND hash = $5", append(set, ref.String())...)
 	if err != nil || len(places) > 0 {
 		return err
 	}
@@ -91,7 +92,7 @@ func (h *Backend) addDetails(ctx context.Context, list []Artifact) error {
 	}
 	byKey := map[detailsKey][]*Artifact{}
 	for i := range list {
-		key := detailsKey{list[i].Hash.String(), detailsOwner(list[i].owner)}
+		key := detailsKey{list[i].Hash.String(), detailsOwner(list[i].Owner)}
 		byKey[key] = append(byKey[key], &list[i])
 	}
 	in, args := placeholders(hashes(list))
@@ -124,18 +125,18 @@ func (h *Backend) addDetails(ctx context.Context, list []Artifact) error {
 
 // variations returns the artifacts of the caller's set, and of nobody's of that name, in
 // order.
-func (h *Backend) variations(ctx context.Context, set string, limit int) (list []Artifact, err error) {
+func (h *Backend) variations(ctx context.Context, set string, limit int) (list []artifact.Artifact, err error) {
 	var found []string
 	of := detailsOwner(principal.OwnerOf(ctx))
-	found, err = db.Find(ctx, h.db, scan[string], `SELECT hash FROM hoot_variations
+	found, err = db.Find(ctx, h.db, db.Column[string], `SELECT hash FROM hoot_variations
 			WHERE set_id = $1 AND (owner = $2 AND person = $3 AND org = $4 OR owner = '') ORDER BY place, owner LIMIT $5`,
 		set, of.ID, of.Person, of.Org, limit)
 	for _, hash := range found {
 		if err != nil {
 			return nil, err
 		}
-		var a Artifact
-		if a, err = h.store.Get(ctx, hash); fault.CodeOf(err) == fault.NotFound {
+		var a artifact.Artifact
+		if a, err = h.stored(ctx, hash); fault.CodeOf(err) == fault.NotFound {
 			err = nil // it was deleted, or is the local owner's
 			continue
 		}
@@ -151,10 +152,4 @@ func placeholders(values []string) (string, []any) {
 		marks[i], args[i] = fmt.Sprintf("$%d", i+1), v
 	}
 	return strings.Join(marks, ", "), args
-}
-
-// scan reads a row of one column.
-func scan[T any](row db.Scanner) (value T, err error) {
-	err = row.Scan(&value)
-	return value, err
 }

@@ -41,10 +41,10 @@ type Artifact struct {
 
 // Annotation is a remark about an artifact, added after it was created.
 type Annotation struct {
-	Message string
-	Vibe    string // a few words about its mood; may be empty
-	Source  string // who made the remark; may be empty
-	Time    time.Time
+	Message string    `json:"message"`
+	Vibe    string    `json:"vibe,omitempty"`   // a few words about its mood
+	Source  string    `json:"source,omitempty"` // who made the remark
+	Time    time.Time `json:"created_at"`
 }
 
 // Details is the metadata given when content is stored. All fields may be empty.

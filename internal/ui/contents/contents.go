@@ -19,14 +19,15 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
 // Store is where contents and artifacts are.
 type Store interface {
 	Artifact(ctx context.Context, id string) (hootenanny.ArtifactView, error)
-	Artifacts(ctx context.Context, q hootenanny.Search) (hootenanny.ArtifactList, error)
-	Content(ctx context.Context, name string) (hootenanny.Content, error)
+	Artifacts(ctx context.Context, q artifact.Query) (hootenanny.ArtifactList, error)
+	Content(ctx context.Context, name string) (cas.File, error)
 	Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
 	PutContent(ctx context.Context, r io.Reader, mime string) (hootenanny.StoredContent, error)
 }
@@ -153,7 +154,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.store.Artifacts(r.Context(), hootenanny.Search{
+	list, err := s.store.Artifacts(r.Context(), artifact.Query{
 		Tags: query["tag"], Creator: query.Get("creator"), Vibe: query.Get("vibe"), Cursor: query.Get("cursor"), Limit: limit,
 	})
 	return sent(w, list, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/ui/contents"
 )
@@ -28,13 +29,13 @@ type store struct {
 	noFiles bool // contents are not files
 }
 
-func (s *store) Content(ctx context.Context, name string) (hootenanny.Content, error) {
+func (s *store) Content(ctx context.Context, name string) (cas.File, error) {
 	ref, err := cas.Resolve(ctx, s.dir, strings.TrimPrefix(name, "artifact_"))
 	if err != nil {
-		return hootenanny.Content{}, err
+		return cas.File{}, err
 	}
 	size, err := s.dir.Stat(ctx, ref)
-	c := hootenanny.Content{Hash: ref, Size: size, MIME: s.mimes[ref], Path: s.dir.Path(ref)}
+	c := cas.File{Hash: ref, Size: size, MIME: s.mimes[ref], Path: s.dir.Path(ref)}
 	if s.noFiles {
 		c.Path = ""
 	}
@@ -43,10 +44,10 @@ func (s *store) Content(ctx context.Context, name string) (hootenanny.Content, e
 
 func (s *store) Artifact(ctx context.Context, id string) (hootenanny.ArtifactView, error) {
 	c, err := s.Content(ctx, id)
-	return hootenanny.ArtifactView{ID: hootenanny.IDOf(c.Hash), Hash: c.Hash.String(), MIMEType: c.MIME}, err
+	return hootenanny.ArtifactView{ID: artifact.ID(c.Hash), Hash: c.Hash.String(), MIMEType: c.MIME}, err
 }
 
-func (s *store) Artifacts(_ context.Context, q hootenanny.Search) (hootenanny.ArtifactList, error) {
+func (s *store) Artifacts(_ context.Context, q artifact.Query) (hootenanny.ArtifactList, error) {
 	return hootenanny.ArtifactList{Artifacts: []hootenanny.ArtifactView{{Tags: q.Tags, Creator: q.Creator}}, Count: q.Limit}, nil
 }
 
