@@ -13,6 +13,7 @@ type Bank struct {
 	Instruments []Instrument
 	Samples     []Sample
 
+	info   Info
 	data   io.ReaderAt
 	high   chunkAt // the upper 16 bits of the samples
 	low    chunkAt // the lower 8 bits; empty in a font of 16 bits
@@ -38,6 +39,14 @@ type Zone struct {
 	Target     int // index of an instrument or a sample; -1 if there is none
 	Generators []Generator
 	Modulators []Modulator
+}
+
+// Split separates the global zone from the others; without one, it is empty.
+func Split(zones []Zone) (global Zone, others []Zone) {
+	if len(zones) > 0 && zones[0].Target < 0 {
+		return zones[0], zones[1:]
+	}
+	return Zone{Target: -1}, zones
 }
 
 // Generator sets a parameter of the sound, by the number that the format gives it.
@@ -86,14 +95,14 @@ const maxModulators = 256
 // ReadBank reads the tables of a file of that size. r must stay readable while
 // samples are read from the bank.
 func ReadBank(r io.ReaderAt, size int64) (*Bank, error) {
-	b := &builder{font: &Font{}, tables: map[string][]byte{}}
+	b := &reader{tables: map[string][]byte{}}
 	if err := b.read(r, size); err != nil {
 		return nil, err
 	}
 	if err := b.complete(); err != nil {
 		return nil, err
 	}
-	bank := &Bank{data: r, high: b.samples, low: b.lowBytes, points: b.samples.length / 2}
+	bank := &Bank{info: b.info, data: r, high: b.samples, low: b.lowBytes, points: b.samples.length / 2}
 	if bank.low.length < bank.points { // absent, or not of this font
 		bank.low = chunkAt{}
 	}

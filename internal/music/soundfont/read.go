@@ -19,11 +19,19 @@ const maxTables = 64 << 20
 
 // Read reads the description of a file of that size.
 func Read(r io.ReaderAt, size int64) (*Font, error) {
-	b := &builder{font: &Font{}, tables: map[string][]byte{}}
-	if err := b.read(r, size); err != nil {
+	bank, err := ReadBank(r, size)
+	if err != nil {
 		return nil, err
 	}
-	return b.build()
+	f := &Font{Info: bank.info, bank: bank}
+	for _, p := range bank.Presets {
+		f.Presets = append(f.Presets, Preset{Bank: p.Bank, Program: p.Program, Name: p.Name, zones: p.Zones})
+	}
+	slices.SortStableFunc(f.Presets, func(x, y Preset) int {
+		return cmp.Or(cmp.Compare(x.Bank, y.Bank), cmp.Compare(x.Program, y.Program))
+	})
+	f.Info.Presets, f.Info.Instruments, f.Info.Samples = len(bank.Presets), len(bank.Instruments), len(bank.Samples)
+	return f, nil
 }
 
 // chunks visits the chunks between two offsets.
@@ -45,9 +53,9 @@ func chunks(r io.ReaderAt, at, end int64, visit func(name string, at, length int
 	return nil
 }
 
-// builder builds a Font from a file's tables.
-type builder struct {
-	font   *Font
+// reader is what is read of a file: its tables, and where its samples are.
+type reader struct {
+	info   Info
 	tables map[string][]byte // of the pdta list
 	size   int64             // of all tables
 
@@ -55,7 +63,7 @@ type builder struct {
 }
 
 // read reads the file's lists.
-func (b *builder) read(r io.ReaderAt, size int64) error {
+func (b *reader) read(r io.ReaderAt, size int64) error {
 	var head [12]byte
 	if _, err := r.ReadAt(head[:], 0); err != nil || string(head[:4]) != "RIFF" || string(head[8:]) != "sfbk" {
 		return broken("it does not begin with RIFF and sfbk")
@@ -73,15 +81,15 @@ func (b *builder) read(r io.ReaderAt, size int64) error {
 }
 
 // list reads one of the file's lists, up to end.
-func (b *builder) list(r io.ReaderAt, kind string, at, end int64) error {
+func (b *reader) list(r io.ReaderAt, kind string, at, end int64) error {
 	return chunks(r, at, end, func(name string, at, length int64) error {
 		switch kind {
 		case "INFO":
-			return b.info(r, name, at, min(length, 64<<10))
+			return b.about(r, name, at, min(length, 64<<10))
 		case "sdta":
 			switch name {
 			case "smpl":
-				b.samples, b.font.Info.SampleBytes = chunkAt{at, length}, length
+				b.samples, b.info.SampleBytes = chunkAt{at, length}, length
 			case "sm24":
 				b.lowBytes = chunkAt{at, length}
 			}
@@ -99,12 +107,12 @@ func (b *builder) list(r io.ReaderAt, kind string, at, end int64) error {
 	})
 }
 
-func (b *builder) info(r io.ReaderAt, name string, at, length int64) error {
+func (b *reader) about(r io.ReaderAt, name string, at, length int64) error {
 	raw := make([]byte, length)
 	if _, err := r.ReadAt(raw, at); err != nil {
 		return broken("it is truncated")
 	}
-	i := &b.font.Info
+	i := &b.info
 	if name == "ifil" && length >= 4 {
 		i.Version = fmt.Sprintf("%d.%02d", binary.LittleEndian.Uint16(raw), binary.LittleEndian.Uint16(raw[2:]))
 		return nil
@@ -134,40 +142,8 @@ const (
 	genRootKey    = 58
 )
 
-// build builds the font from its tables. The last record of each table only marks
-// the end of the one before it.
-func (b *builder) build() (*Font, error) {
-	if err := b.complete(); err != nil {
-		return nil, err
-	}
-	f := b.font
-	f.presetZones = zones(b.tables["pbag"], b.tables["pgen"], genInstrument)
-	f.instrumentZones = zones(b.tables["ibag"], b.tables["igen"], genSample)
-	records(b.tables["phdr"], presetSize, func(r, next []byte) {
-		p := Preset{Name: text(r[:20]), Program: word(r, 20), Bank: word(r, 22)}
-		p.first, p.end = part(word(r, 24), word(next, 24), len(f.presetZones))
-		f.Presets = append(f.Presets, p)
-	})
-	records(b.tables["inst"], instrumentSize, func(r, next []byte) {
-		i := instrument{name: text(r[:20])}
-		i.first, i.end = part(word(r, 20), word(next, 20), len(f.instrumentZones))
-		f.instruments = append(f.instruments, i)
-	})
-	records(b.tables["shdr"], sampleSize, func(r, _ []byte) {
-		f.samples = append(f.samples, sample{
-			name: text(r[:20]), rate: int(min(binary.LittleEndian.Uint32(r[36:]), 1<<30)), root: int(r[40]),
-		})
-	})
-	f.inherit()
-	slices.SortStableFunc(f.Presets, func(x, y Preset) int {
-		return cmp.Or(cmp.Compare(x.Bank, y.Bank), cmp.Compare(x.Program, y.Program))
-	})
-	f.Info.Presets, f.Info.Instruments, f.Info.Samples = len(f.Presets), len(f.instruments), len(f.samples)
-	return f, nil
-}
-
 // complete checks that no table is missing.
-func (b *builder) complete() error {
+func (b *reader) complete() error {
 	for _, name := range []string{"phdr", "pbag", "pgen", "inst", "ibag", "igen", "shdr"} {
 		if b.tables[name] == nil {
 			return broken("chunk %s is missing", name)
@@ -190,36 +166,8 @@ func ascending(bags []byte) bool {
 	return ok
 }
 
-// inherit applies a global zone to the other zones.
-func (f *Font) inherit() {
-	for _, i := range f.instruments {
-		share(f.instrumentZones[i.first:i.end])
-	}
-	for _, p := range f.Presets {
-		share(f.presetZones[p.first:p.end])
-	}
-}
-
-func share(zones []zone) {
-	if len(zones) == 0 || zones[0].target >= 0 {
-		return
-	}
-	for i := range zones[1:] {
-		z := &zones[i+1]
-		if z.keys == everything() {
-			z.keys = zones[0].keys
-		}
-		if z.vels == everything() {
-			z.vels = zones[0].vels
-		}
-		if z.root < 0 {
-			z.root = zones[0].root
-		}
-		z.loops = z.loops || zones[0].loops
-	}
-}
-
-// records visits a table's records except the last, each with the one after it.
+// records visits a table's records except the last, each with the one after it: the last
+// only marks the end of the one before it.
 func records(table []byte, size int, visit func(record, next []byte)) {
 	for ; len(table) >= 2*size; table = table[size:] {
 		visit(table[:size], table[size:2*size])
@@ -230,39 +178,6 @@ func records(table []byte, size int, visit func(record, next []byte)) {
 func part(first, end, count int) (int, int) {
 	first = min(first, count)
 	return first, min(max(first, end), count)
-}
-
-// zones reads bags and their generators. target is the generator with the index of
-// the instrument or sample.
-func zones(bags, generators []byte, target int) []zone {
-	var all []zone
-	count := len(generators) / generatorSize
-	records(bags, bagSize, func(r, next []byte) {
-		z := zone{target: -1, keys: everything(), vels: everything(), root: -1}
-		first, end := part(word(r, 0), word(next, 0), count)
-		for g := generators[first*generatorSize : end*generatorSize]; len(g) > 0; g = g[generatorSize:] {
-			z.apply(word(g, 0), word(g, 2), target)
-		}
-		all = append(all, z)
-	})
-	return all
-}
-
-func (z *zone) apply(generator, amount, target int) {
-	switch generator {
-	case target:
-		z.target = amount
-	case genKeys:
-		z.keys = span{min(amount&0xff, 127), min(amount>>8, 127)}
-	case genVelocities:
-		z.vels = span{min(amount&0xff, 127), min(amount>>8, 127)}
-	case genLoop:
-		z.loops = amount&1 == 1
-	case genRootKey:
-		if amount <= 127 {
-			z.root = amount
-		}
-	}
 }
 
 func word(b []byte, at int) int { return int(binary.LittleEndian.Uint16(b[at:])) }

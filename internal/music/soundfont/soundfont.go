@@ -18,10 +18,7 @@ type Font struct {
 	Info    Info
 	Presets []Preset // by bank and program
 
-	presetZones     []zone // of all presets, one after another
-	instruments     []instrument
-	instrumentZones []zone
-	samples         []sample
+	bank *Bank
 }
 
 // Info is the file's metadata.
@@ -44,7 +41,7 @@ type Preset struct {
 	Program int    `json:"program"`
 	Name    string `json:"name"`
 
-	first, end int // of its zones
+	zones []Zone
 }
 
 // Region is one sample and when a preset plays it.
@@ -75,35 +72,44 @@ type Kit struct {
 	Drums   []Drum `json:"drums"`
 }
 
-// zone maps a range of keys and velocities of a preset or instrument to an
-// instrument or sample.
-type zone struct {
-	target int // index of an instrument or sample; -1 for a global zone
-	keys   span
-	vels   span
-	root   int // -1: that of the sample
-	loops  bool
+// placed is what generators say about where a sample is played.
+type placed struct {
+	keys, velocities span
+	root             int // -1: that of the sample
+	loops            bool
 }
 
-type instrument struct {
-	name       string
-	first, end int
-}
+func anywhere() placed { return placed{keys: span{0, 127}, velocities: span{0, 127}, root: -1} }
 
-type sample struct {
-	name string
-	rate int
-	root int
+// in is the place with what a zone says.
+func (p placed) in(z Zone) placed {
+	for _, g := range z.Generators {
+		switch g.Number {
+		case genKeys:
+			p.keys = spanOf(g.Amount)
+		case genVelocities:
+			p.velocities = spanOf(g.Amount)
+		case genLoop:
+			p.loops = g.Amount&1 == 1
+		case genRootKey:
+			if g.Amount >= 0 && g.Amount <= 127 {
+				p.root = int(g.Amount)
+			}
+		}
+	}
+	return p
 }
 
 // span is a range of MIDI values.
 type span struct{ low, high int }
 
-func everything() span { return span{0, 127} }
+func spanOf(amount int16) span {
+	return span{min(int(amount&0xff), 127), min(int(amount>>8&0xff), 127)}
+}
 
 // within is the intersection; ok is false if it is empty.
-func (s span) within(o span) (span, bool) {
-	both := span{max(s.low, o.low), min(s.high, o.high)}
+func (s span) within(o span) (both span, ok bool) {
+	both = span{max(s.low, o.low), min(s.high, o.high)}
 	return both, both.low <= both.high
 }
 
@@ -129,13 +135,22 @@ const maxRegions = 4096
 // Regions returns the regions of a preset, by key.
 func (f *Font) Regions(p Preset) []Region {
 	regions := []Region{}
-	for _, pz := range f.presetZones[p.first:p.end] {
-		if pz.target < 0 || pz.target >= len(f.instruments) {
+	global, zones := Split(p.zones)
+	shared, parts := anywhere().in(global), map[int][]placed{}
+	for _, pz := range zones {
+		if pz.Target < 0 || pz.Target >= len(f.bank.Instruments) || len(regions) >= maxRegions {
 			continue
 		}
-		i := f.instruments[pz.target]
-		for _, iz := range f.instrumentZones[i.first:i.end] {
-			if r, ok := f.region(pz, i, iz); ok && len(regions) < maxRegions {
+		i, place := f.bank.Instruments[pz.Target], shared.in(pz)
+		if parts[pz.Target] == nil {
+			parts[pz.Target] = i.places()
+		}
+		for n, iz := range i.Zones {
+			if iz.Target < 0 || iz.Target >= len(f.bank.Samples) {
+				continue
+			}
+			if r, ok := region(place, parts[pz.Target][n], f.bank.Samples[iz.Target]); ok && len(regions) < maxRegions {
+				r.Instrument = i.Name
 				regions = append(regions, r)
 			}
 		}
@@ -146,23 +161,29 @@ func (f *Font) Regions(p Preset) []Region {
 	return regions
 }
 
-// region combines a preset zone and an instrument zone.
-func (f *Font) region(pz zone, i instrument, iz zone) (Region, bool) {
-	if iz.target < 0 || iz.target >= len(f.samples) {
-		return Region{}, false
+// places are those of the instrument's zones.
+func (i Instrument) places() []placed {
+	global, _ := Split(i.Zones)
+	shared, list := anywhere().in(global), make([]placed, len(i.Zones))
+	for n, z := range i.Zones {
+		list[n] = shared.in(z)
 	}
-	keys, some := pz.keys.within(iz.keys)
-	vels, any := pz.vels.within(iz.vels)
+	return list
+}
+
+// region is a sample where both a preset and an instrument play it.
+func region(preset, instrument placed, s Sample) (Region, bool) {
+	keys, some := preset.keys.within(instrument.keys)
+	velocities, any := preset.velocities.within(instrument.velocities)
 	if !some || !any {
 		return Region{}, false
 	}
-	s := f.samples[iz.target]
 	r := Region{
-		Instrument: i.name, Sample: s.name, KeyLow: keys.low, KeyHigh: keys.high,
-		VelocityLow: vels.low, VelocityHigh: vels.high, RootKey: s.root, SampleRate: s.rate, Loops: iz.loops,
+		Sample: s.Name, KeyLow: keys.low, KeyHigh: keys.high, VelocityLow: velocities.low, VelocityHigh: velocities.high,
+		RootKey: s.Root, SampleRate: s.Rate, Loops: instrument.loops,
 	}
-	if iz.root >= 0 {
-		r.RootKey = iz.root
+	if instrument.root >= 0 {
+		r.RootKey = instrument.root
 	}
 	return r, true
 }

@@ -98,12 +98,12 @@ func (f *Font) find(bank, program int) int {
 // resolve combines the zones of a preset with those of its instruments.
 func (f *Font) resolve(from soundfont.BankPreset) (*preset, error) {
 	p, pairs := &preset{}, 0
-	global, zones := split(from.Zones)
+	global, zones := soundfont.Split(from.Zones)
 	for _, pz := range zones {
 		if pz.Target < 0 || pz.Target >= len(f.bank.Instruments) {
 			continue
 		}
-		shared, parts := split(f.bank.Instruments[pz.Target].Zones)
+		shared, parts := soundfont.Split(f.bank.Instruments[pz.Target].Zones)
 		if pairs += len(parts); pairs > maxPairs || len(p.regions) > maxRegions {
 			return nil, fault.New(fault.Limit, "preset %q has too many zones", from.Name).WithHint("at most %d are supported", maxRegions)
 		}
@@ -123,14 +123,6 @@ func (p *preset) add(above region, shared soundfont.Zone, parts []soundfont.Zone
 			p.regions = append(p.regions, r)
 		}
 	}
-}
-
-// split separates a global zone from the others.
-func split(zones []soundfont.Zone) (global soundfont.Zone, others []soundfont.Zone) {
-	if len(zones) > 0 && zones[0].Target < 0 {
-		return zones[0], zones[1:]
-	}
-	return soundfont.Zone{}, zones
 }
 
 // layer applies zones one after another.
