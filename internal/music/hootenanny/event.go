@@ -322,7 +322,7 @@ func (h *Backend) polled(ctx context.Context, call tool.Call, found []PolledEven
 	}
 	beat := r.beat
 	r.mu.Unlock()
-	transport, err := h.gardenStatus(ctx, call, projectIn{})
+	transport, err := onProject(h, h.gardenStatus)(ctx, call, projectIn{})
 	if err != nil {
 		return EventsPolled{}, err
 	}

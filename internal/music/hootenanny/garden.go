@@ -17,29 +17,40 @@ import (
 func (h *Backend) gardenTools() []toolset.Tool {
 	g := h.gardens
 	transport := func(name string, do func(context.Context, string) (*project, error)) toolset.Tool {
-		return define(name, changes(), func(ctx context.Context, call tool.Call, in projectIn) (GardenState, error) {
-			return h.onTransport(ctx, call, in, do)
-		})
+		return define(name, changes(), onProject(h, func(ctx context.Context, project string, _ projectIn) (GardenState, error) {
+			return g.stateAfter(do(ctx, project))
+		}))
 	}
 	return []toolset.Tool{
 		define("garden_projects", reads(), h.gardenProjects),
 		define("garden_open", puts(), h.gardenOpen),
 		define("garden_delete_project", changes(), h.gardenDeleteProject),
-		define("garden_status", reads(), h.gardenStatus),
+		define("garden_status", reads(), onProject(h, h.gardenStatus)),
 		transport("garden_play", g.play),
 		transport("garden_pause", g.pause),
 		transport("garden_stop", g.halt),
 		transport("garden_emergency_pause", g.pause),
-		define("garden_seek", changes(), h.gardenSeek),
-		define("garden_set_tempo", changes(), h.gardenSetTempo),
-		define("garden_create_region", adds(), h.gardenCreateRegion),
-		define("garden_delete_region", changes(), h.gardenDeleteRegion),
-		define("garden_move_region", changes(), h.gardenMoveRegion),
-		define("garden_get_regions", reads(), h.gardenGetRegions),
-		define("garden_clear_regions", changes(), h.gardenClearRegions),
-		define("garden_add_marker", adds(), h.gardenAddMarker),
-		define("garden_delete_marker", changes(), h.gardenDeleteMarker),
-		define("garden_query", reads(), h.gardenQuery),
+		define("garden_seek", changes(), onProject(h, h.gardenSeek)),
+		define("garden_set_tempo", changes(), onProject(h, h.gardenSetTempo)),
+		define("garden_create_region", adds(), onProject(h, h.gardenCreateRegion)),
+		define("garden_delete_region", changes(), onProject(h, h.gardenDeleteRegion)),
+		define("garden_move_region", changes(), onProject(h, h.gardenMoveRegion)),
+		define("garden_get_regions", reads(), onProject(h, h.gardenGetRegions)),
+		define("garden_clear_regions", changes(), onProject(h, h.gardenClearRegions)),
+		define("garden_add_marker", adds(), onProject(h, h.gardenAddMarker)),
+		define("garden_delete_marker", changes(), onProject(h, h.gardenDeleteMarker)),
+		define("garden_query", reads(), onProject(h, h.gardenQuery)),
+	}
+}
+
+// onProject finds the project of a call for a tool that is about one.
+func onProject[In interface{ named() string }, Out any](h *Backend, do func(ctx context.Context, project string, in In) (Out, error)) func(context.Context, tool.Call, In) (Out, error) {
+	return func(ctx context.Context, call tool.Call, in In) (out Out, err error) {
+		project, err := h.projectOf(ctx, call, in.named())
+		if err != nil {
+			return out, err
+		}
+		return do(ctx, project, in)
 	}
 }
 
@@ -48,25 +59,10 @@ type projectIn struct {
 	Project string `json:"project,omitempty" jsonschema:"name of the project; default: the one that this session opened, or default" max:"64"`
 }
 
-// onTransport changes the transport of the project of a call.
-func (h *Backend) onTransport(ctx context.Context, call tool.Call, in projectIn, do func(ctx context.Context, name string) (*project, error)) (GardenState, error) {
-	name, err := h.projectOf(ctx, call, in.Project)
-	if err != nil {
-		return GardenState{}, err
-	}
-	p, err := do(ctx, name)
-	if err != nil {
-		return GardenState{}, err
-	}
-	return h.gardens.stateOf(p), nil
-}
+func (p projectIn) named() string { return p.Project }
 
-func (h *Backend) gardenStatus(ctx context.Context, call tool.Call, in projectIn) (GardenState, error) {
-	name, err := h.projectOf(ctx, call, in.Project)
-	if err != nil {
-		return GardenState{}, err
-	}
-	return h.gardens.state(ctx, name)
+func (h *Backend) gardenStatus(ctx context.Context, project string, _ projectIn) (GardenState, error) {
+	return h.gardens.state(ctx, project)
 }
 
 // Text is one line.
@@ -83,11 +79,11 @@ type seekIn struct {
 	Beat float64 `json:"beat" jsonschema:"the new position, in beats" min:"0" max:"1000000000"`
 }
 
-func (h *Backend) gardenSeek(ctx context.Context, call tool.Call, in seekIn) (GardenState, error) {
+func (h *Backend) gardenSeek(ctx context.Context, project string, in seekIn) (GardenState, error) {
 	if !(in.Beat >= 0 && in.Beat <= lastBeat) {
 		return GardenState{}, invalid("invalid beat %g", in.Beat)
 	}
-	return h.onTransport(ctx, call, in.projectIn, func(ctx context.Context, name string) (*project, error) { return h.gardens.seek(ctx, name, in.Beat) })
+	return h.gardens.stateAfter(h.gardens.seek(ctx, project, in.Beat))
 }
 
 type tempoIn struct {
@@ -95,11 +91,11 @@ type tempoIn struct {
 	BPM float64 `json:"bpm" jsonschema:"beats per minute" min:"1" max:"999"`
 }
 
-func (h *Backend) gardenSetTempo(ctx context.Context, call tool.Call, in tempoIn) (GardenState, error) {
+func (h *Backend) gardenSetTempo(ctx context.Context, project string, in tempoIn) (GardenState, error) {
 	if !(in.BPM >= 1 && in.BPM <= 999) {
 		return GardenState{}, invalid("invalid tempo %g", in.BPM).WithHint("use 1 to 999 beats per minute")
 	}
-	return h.onTransport(ctx, call, in.projectIn, func(ctx context.Context, name string) (*project, error) { return h.gardens.setTempo(ctx, name, in.BPM) })
+	return h.gardens.stateAfter(h.gardens.setTempo(ctx, project, in.BPM))
 }
 
 type regionIn struct {
@@ -116,7 +112,7 @@ func (r Region) Text() string {
 	return fmt.Sprintf("%s: %s from beat %g for %g beats %s", r.ID, r.Behavior, r.Position, r.Duration, strings.TrimSpace(r.ContentID+" "+r.Name))
 }
 
-func (h *Backend) gardenCreateRegion(ctx context.Context, call tool.Call, in regionIn) (Region, error) {
+func (h *Backend) gardenCreateRegion(ctx context.Context, project string, in regionIn) (Region, error) {
 	if !(in.Position >= 0 && in.Duration > 0) {
 		return Region{}, invalid("a region must begin at beat 0 or later and have a positive length")
 	}
@@ -128,12 +124,8 @@ func (h *Backend) gardenCreateRegion(ctx context.Context, call tool.Call, in reg
 			return Region{}, err
 		}
 	}
-	name, err := h.projectOf(ctx, call, in.Project)
-	if err != nil {
-		return Region{}, err
-	}
 	r := Region{ID: newID("region"), Position: in.Position, Duration: in.Duration, Behavior: in.Behavior, ContentID: in.ContentID, Name: in.Name}
-	return r, h.gardens.addRegion(ctx, name, r)
+	return r, h.gardens.addRegion(ctx, project, r)
 }
 
 type regionIDIn struct {
@@ -150,12 +142,8 @@ type Deleted struct {
 // Text is one line.
 func (d Deleted) Text() string { return fmt.Sprintf("Deleted %d", d.Count) }
 
-func (h *Backend) gardenDeleteRegion(ctx context.Context, call tool.Call, in regionIDIn) (Deleted, error) {
-	name, err := h.projectOf(ctx, call, in.Project)
-	if err != nil {
-		return Deleted{}, err
-	}
-	if err := h.gardens.deleteRegion(ctx, name, in.ID); err != nil {
+func (h *Backend) gardenDeleteRegion(ctx context.Context, project string, in regionIDIn) (Deleted, error) {
+	if err := h.gardens.deleteRegion(ctx, project, in.ID); err != nil {
 		return Deleted{}, err
 	}
 	return Deleted{1, []string{in.ID}}, nil
@@ -167,12 +155,8 @@ type moveRegionIn struct {
 	Position float64 `json:"new_position" jsonschema:"its new start, in beats" min:"0" max:"1000000000"`
 }
 
-func (h *Backend) gardenMoveRegion(ctx context.Context, call tool.Call, in moveRegionIn) (Region, error) {
-	name, err := h.projectOf(ctx, call, in.Project)
-	if err != nil {
-		return Region{}, err
-	}
-	return h.gardens.moveRegion(ctx, name, in.ID, in.Position)
+func (h *Backend) gardenMoveRegion(ctx context.Context, project string, in moveRegionIn) (Region, error) {
+	return h.gardens.moveRegion(ctx, project, in.ID, in.Position)
 }
 
 type stretchIn struct {
@@ -203,12 +187,8 @@ func (r Regions) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Backend) gardenGetRegions(ctx context.Context, call tool.Call, in stretchIn) (Regions, error) {
-	name, err := h.projectOf(ctx, call, in.Project)
-	if err != nil {
-		return Regions{}, err
-	}
-	p, err := h.gardens.load(ctx, name)
+func (h *Backend) gardenGetRegions(ctx context.Context, project string, in stretchIn) (Regions, error) {
+	p, err := h.gardens.load(ctx, project)
 	if err != nil {
 		return Regions{}, err
 	}
@@ -216,12 +196,8 @@ func (h *Backend) gardenGetRegions(ctx context.Context, call tool.Call, in stret
 	return Regions{regions, len(regions)}, nil
 }
 
-func (h *Backend) gardenClearRegions(ctx context.Context, call tool.Call, in projectIn) (Deleted, error) {
-	name, err := h.projectOf(ctx, call, in.Project)
-	if err != nil {
-		return Deleted{}, err
-	}
-	count, err := h.gardens.clearRegions(ctx, name)
+func (h *Backend) gardenClearRegions(ctx context.Context, project string, _ projectIn) (Deleted, error) {
+	count, err := h.gardens.clearRegions(ctx, project)
 	return Deleted{Count: count}, err
 }
 
@@ -235,19 +211,15 @@ type markerIn struct {
 // Text is one line.
 func (m Marker) Text() string { return fmt.Sprintf("%s: %s at beat %g", m.ID, m.Type, m.Position) }
 
-func (h *Backend) gardenAddMarker(ctx context.Context, call tool.Call, in markerIn) (Marker, error) {
+func (h *Backend) gardenAddMarker(ctx context.Context, project string, in markerIn) (Marker, error) {
 	if in.Type == "" {
 		in.Type = "cue_point"
 	}
 	if len(in.Metadata) > maxMetadata {
 		return Marker{}, invalid("the metadata has %d bytes", len(in.Metadata)).WithHint("at most %d are allowed", maxMetadata)
 	}
-	name, err := h.projectOf(ctx, call, in.Project)
-	if err != nil {
-		return Marker{}, err
-	}
 	m := Marker{newID("marker"), in.Position, in.Type, in.Metadata}
-	return m, h.gardens.addMarker(ctx, name, m)
+	return m, h.gardens.addMarker(ctx, project, m)
 }
 
 type markerIDIn struct {
@@ -255,12 +227,8 @@ type markerIDIn struct {
 	ID string `json:"marker_id" jsonschema:"id of a marker" min:"1" max:"64"`
 }
 
-func (h *Backend) gardenDeleteMarker(ctx context.Context, call tool.Call, in markerIDIn) (Deleted, error) {
-	name, err := h.projectOf(ctx, call, in.Project)
-	if err != nil {
-		return Deleted{}, err
-	}
-	if err := h.gardens.deleteMarker(ctx, name, in.ID); err != nil {
+func (h *Backend) gardenDeleteMarker(ctx context.Context, project string, in markerIDIn) (Deleted, error) {
+	if err := h.gardens.deleteMarker(ctx, project, in.ID); err != nil {
 		return Deleted{}, err
 	}
 	return Deleted{1, []string{in.ID}}, nil
@@ -292,12 +260,8 @@ func (v GardenView) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Backend) gardenQuery(ctx context.Context, call tool.Call, in gardenQueryIn) (GardenView, error) {
-	name, err := h.projectOf(ctx, call, in.Project)
-	if err != nil {
-		return GardenView{}, err
-	}
-	return h.look(ctx, name, in)
+func (h *Backend) gardenQuery(ctx context.Context, project string, in gardenQueryIn) (GardenView, error) {
+	return h.look(ctx, project, in)
 }
 
 // look returns a part of the timeline of a project.

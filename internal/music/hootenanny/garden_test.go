@@ -211,14 +211,14 @@ func TestSessionsHaveTheirProjects(t *testing.T) {
 		if _, err := b.gardenOpen(ctx, callFrom(session), gardenOpenIn{"tune of " + session}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.gardenCreateRegion(ctx, callFrom(session), regionIn{Position: 1, Duration: 1, Behavior: "latent", Name: session}); err != nil {
+		if _, err := onProject(b.Backend, b.gardenCreateRegion)(ctx, callFrom(session), regionIn{Position: 1, Duration: 1, Behavior: "latent", Name: session}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b.Close(t.Context())
 	b = openFixture(t, url)
 	for session, want := range map[string]string{"ada": "ada", "bob": "bob", "eve": "", "": ""} {
-		view, err := b.gardenQuery(ctx, callFrom(session), gardenQueryIn{})
+		view, err := onProject(b.Backend, b.gardenQuery)(ctx, callFrom(session), gardenQueryIn{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestSessionsHaveTheirProjects(t *testing.T) {
 			t.Errorf("session %q sees %s of %s", session, got, view.Project)
 		}
 	}
-	view, err := b.gardenQuery(ctx, callFrom("bob"), gardenQueryIn{stretchIn: stretchIn{projectIn: projectIn{"tune of ada"}}})
+	view, err := onProject(b.Backend, b.gardenQuery)(ctx, callFrom("bob"), gardenQueryIn{stretchIn: stretchIn{projectIn: projectIn{"tune of ada"}}})
 	if err != nil || len(view.Regions) != 1 || view.Regions[0].Name != "ada" {
 		t.Errorf("by name: %+v, %v", view, err)
 	}
@@ -240,7 +240,7 @@ func TestSessionsHaveTheirProjects(t *testing.T) {
 	if _, err := b.gardenDeleteProject(ctx, callFrom("bob"), deleteProjectIn{"tune of ada"}); err != nil {
 		t.Fatal(err)
 	}
-	if now, err := b.gardenStatus(ctx, callFrom("ada"), projectIn{}); err != nil || now.Project != DefaultProject {
+	if now, err := onProject(b.Backend, b.gardenStatus)(ctx, callFrom("ada"), projectIn{}); err != nil || now.Project != DefaultProject {
 		t.Errorf("after the deletion: %+v, %v", now, err)
 	}
 }
@@ -250,7 +250,7 @@ func TestProjectNames(t *testing.T) {
 	b := newFixture(t)
 	ctx := t.Context()
 	for _, name := range []string{" ", "a ", " a", "../x", "a/b", "a\nb", "a\x00", "\xff", "'; DROP TABLE hoot_projects; --", "<script>", strings.Repeat("x", 65), "\u202ex"} {
-		if _, err := b.gardenStatus(ctx, tool.Call{}, projectIn{name}); fault.CodeOf(err) != fault.InvalidParams {
+		if _, err := onProject(b.Backend, b.gardenStatus)(ctx, tool.Call{}, projectIn{name}); fault.CodeOf(err) != fault.InvalidParams {
 			t.Errorf("%q: %v", name, err)
 		}
 		if _, err := b.gardenOpen(ctx, callFrom("x"), gardenOpenIn{name}); fault.CodeOf(err) != fault.InvalidParams {
@@ -262,7 +262,7 @@ func TestProjectNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if _, err := b.gardenStatus(ctx, tool.Call{}, projectIn{"Übung 1"}); fault.CodeOf(err) != fault.NotFound || !strings.Contains(fault.HintOf(err), "Übung 1.b_c-d") {
+	if _, err := onProject(b.Backend, b.gardenStatus)(ctx, tool.Call{}, projectIn{"Übung 1"}); fault.CodeOf(err) != fault.NotFound || !strings.Contains(fault.HintOf(err), "Übung 1.b_c-d") {
 		t.Errorf("a project that does not exist: %v, %s", err, fault.HintOf(err))
 	}
 	if _, err := b.gardenDeleteProject(ctx, tool.Call{}, deleteProjectIn{DefaultProject}); fault.CodeOf(err) != fault.InvalidParams {

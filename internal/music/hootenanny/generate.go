@@ -310,35 +310,23 @@ type abcIn struct {
 	ABC string `json:"abc" jsonschema:"a tune in ABC notation" min:"1" max:"1048576"`
 }
 
-// TuneProblem is an error or warning in a tune.
-type TuneProblem struct {
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Message string `json:"message"`
-}
-
-func problems(list []abc.Diagnostic) []TuneProblem {
-	found := make([]TuneProblem, len(list))
-	for i, d := range list {
-		found[i] = TuneProblem{d.Line, d.Column, d.Message}
-	}
-	return found
-}
+// problems is never nil, so that it is a list in JSON.
+func problems(list []abc.Diagnostic) []abc.Diagnostic { return append([]abc.Diagnostic{}, list...) }
 
 // ParsedTune is the result of abc_parse.
 type ParsedTune struct {
-	Success   bool           `json:"success"`
-	Title     string         `json:"title,omitempty"`
-	Composer  string         `json:"composer,omitempty"`
-	Key       string         `json:"key,omitempty"`
-	Meter     string         `json:"meter,omitempty"`
-	Tempo     float64        `json:"tempo,omitempty"`
-	Voices    int            `json:"voices"`
-	NoteCount int            `json:"note_count"`
-	BarCount  int            `json:"bar_count"`
-	AST       toolset.Object `json:"ast" jsonschema:"the tune as a tree: header, voices and body"`
-	Errors    []TuneProblem  `json:"errors"`
-	Warnings  []TuneProblem  `json:"warnings"`
+	Success   bool             `json:"success"`
+	Title     string           `json:"title,omitempty"`
+	Composer  string           `json:"composer,omitempty"`
+	Key       string           `json:"key,omitempty"`
+	Meter     string           `json:"meter,omitempty"`
+	Tempo     float64          `json:"tempo,omitempty"`
+	Voices    int              `json:"voices"`
+	NoteCount int              `json:"note_count"`
+	BarCount  int              `json:"bar_count"`
+	AST       toolset.Object   `json:"ast" jsonschema:"the tune as a tree: header, voices and body"`
+	Errors    []abc.Diagnostic `json:"errors"`
+	Warnings  []abc.Diagnostic `json:"warnings"`
 }
 
 // Text is one line.
@@ -349,10 +337,10 @@ func (p ParsedTune) Text() string {
 	return fmt.Sprintf("%q in %s: %d notes in %d bars, %d voices", p.Title, p.Key, p.NoteCount, p.BarCount, p.Voices)
 }
 
-func listed(found []TuneProblem) string {
+func listed(found []abc.Diagnostic) string {
 	var lines []string
 	for _, p := range found {
-		lines = append(lines, fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Message))
+		lines = append(lines, p.String())
 	}
 	return strings.Join(lines, "\n")
 }
@@ -374,9 +362,9 @@ func (h *Backend) abcParse(_ context.Context, _ tool.Call, in abcIn) (ParsedTune
 
 // TuneValidation is the result of abc_validate.
 type TuneValidation struct {
-	Valid    bool          `json:"valid"`
-	Errors   []TuneProblem `json:"errors"`
-	Warnings []TuneProblem `json:"warnings"`
+	Valid    bool             `json:"valid"`
+	Errors   []abc.Diagnostic `json:"errors"`
+	Warnings []abc.Diagnostic `json:"warnings"`
 }
 
 // Text lists the errors.
@@ -439,7 +427,7 @@ type TuneMIDI struct {
 	NoteCount int     `json:"note_count"`
 	Seconds   float64 `json:"duration_seconds"`
 
-	Warnings []TuneProblem `json:"warnings" jsonschema:"what in the tune is not played, or not as it may be meant"`
+	Warnings []abc.Diagnostic `json:"warnings" jsonschema:"what in the tune is not played, or not as it may be meant"`
 }
 
 // Text is one line.

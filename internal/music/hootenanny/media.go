@@ -129,7 +129,7 @@ func (t ConvertedTime) Text() string { return fmt.Sprintf("%g %s at %g bpm", t.V
 
 func (h *Backend) timeConvert(ctx context.Context, call tool.Call, in timeConvertIn) (ConvertedTime, error) {
 	if in.Tempo == 0 {
-		now, err := h.gardenStatus(ctx, call, projectIn{})
+		now, err := onProject(h, h.gardenStatus)(ctx, call, projectIn{})
 		if err != nil {
 			return ConvertedTime{}, err
 		}

@@ -354,6 +354,14 @@ func (g *gardens) stateOf(p *project) GardenState {
 	return GardenState{p.name, p.status, p.at(g.clock.Now()), p.tempo, len(p.regions), len(p.markers)}
 }
 
+// stateAfter is the state of a project that was changed.
+func (g *gardens) stateAfter(p *project, err error) (GardenState, error) {
+	if err != nil {
+		return GardenState{}, err
+	}
+	return g.stateOf(p), nil
+}
+
 // state reads the state of a project.
 func (g *gardens) state(ctx context.Context, name string) (s GardenState, err error) {
 	err = g.db.Read(ctx, func(tx *db.Tx) error {
