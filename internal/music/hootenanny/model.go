@@ -226,32 +226,35 @@ func (h *Backend) createFrom(ctx context.Context, hash string, m newArtifact) (A
 // ownModels are the tools that ask the models we know. Each is described as one that is
 // configured would be.
 func ownModels(s Services) []definedModel {
-	service := func(name, address string, port int) service {
-		address = cmp.Or(strings.TrimRight(address, "/"), fmt.Sprintf("http://127.0.0.1:%d", port))
-		return service{name: name, address: address + "/predict", setting: "music.services." + name}
-	}
-	orpheus, classifier := service("orpheus", s.Orpheus, 2000), service("orpheus_classifier", s.OrpheusClassifier, 2001)
-	bridge, loops := service("orpheus_bridge", s.OrpheusBridge, 2002), service("orpheus_loops", s.OrpheusLoops, 2003)
-	musicgen, clap := service("musicgen", s.MusicGen, 2006), service("clap", s.CLAP, 2007)
-	yue, beatthis := service("yue", s.YuE, 2008), service("beatthis", s.BeatThis, 2012)
-	anticipatory := service("anticipatory", s.Anticipatory, 2011)
-	generate := func(task string) map[string]any { return map[string]any{"task": task} }
+	return slices.Concat(orpheusModels(s), soundModels(s), anticipatoryModels(s))
+}
+
+// known is the service of a model that we know.
+func known(name, address string, port int) service {
+	address = cmp.Or(strings.TrimRight(address, "/"), fmt.Sprintf("http://127.0.0.1:%d", port))
+	return service{name: name, address: address + "/predict", setting: "music.services." + name}
+}
+
+func task(name string) map[string]any { return map[string]any{"task": name} }
+
+func orpheusModels(s Services) []definedModel {
+	orpheus := known("orpheus", s.Orpheus, 2000)
 	return []definedModel{
 		{name: "orpheus_generate", service: orpheus, jobID: true, spec: modelspec.Spec{
-			Title: "Generate music", Result: modelspec.MIDI, Send: generate("generate"), Arguments: orpheusArguments(orpheusModel),
+			Title: "Generate music", Result: modelspec.MIDI, Send: task("generate"), Arguments: orpheusArguments(orpheusModel),
 			Description: "Starts a job in which the Orpheus model generates music. The result has a MIDI artifact for each variation.",
 		}},
 		{name: "orpheus_generate_seeded", service: orpheus, jobID: true, spec: modelspec.Spec{
-			Title: "Generate music from a seed", Result: modelspec.MIDI, Send: generate("generate_seeded"),
+			Title: "Generate music from a seed", Result: modelspec.MIDI, Send: task("generate_seeded"),
 			Description: "Starts a job in which the Orpheus model generates music similar to a MIDI file.",
 			Arguments:   orpheusArguments(orpheusModel, mandatory(content("midi", "seed_hash", "midi_input", "what to begin from"))),
 		}},
 		{name: "orpheus_continue", service: orpheus, jobID: true, spec: modelspec.Spec{
-			Title: "Continue music", Result: modelspec.MIDI, Send: generate("continue"),
+			Title: "Continue music", Result: modelspec.MIDI, Send: task("continue"),
 			Description: "Starts a job in which the Orpheus model continues a MIDI file.",
 			Arguments:   orpheusArguments(orpheusModel, mandatory(content("midi", "input_hash", "midi_input", "what to continue"))),
 		}},
-		{name: "orpheus_bridge", service: bridge, jobID: true, spec: modelspec.Spec{
+		{name: "orpheus_bridge", service: known("orpheus_bridge", s.OrpheusBridge, 2002), jobID: true, spec: modelspec.Spec{
 			Title: "Bridge music", Result: modelspec.MIDI,
 			Description: "Starts a job in which the Orpheus model generates a transition from one MIDI file to another.",
 			Arguments: orpheusArguments(
@@ -259,17 +262,22 @@ func ownModels(s Services) []definedModel {
 				content("midi", "section_b_hash", "section_b", "what is after the bridge"),
 			),
 		}},
-		{name: "orpheus_loops", service: loops, jobID: true, spec: modelspec.Spec{
+		{name: "orpheus_loops", service: known("orpheus_loops", s.OrpheusLoops, 2003), jobID: true, spec: modelspec.Spec{
 			Title: "Generate loops", Result: modelspec.MIDI,
 			Description: "Starts a job in which the Orpheus model generates loops, from a MIDI file or without one.",
 			Arguments:   orpheusArguments(content("midi", "seed_hash", "seed_midi", "what to begin from")),
 		}},
-		{name: "orpheus_classify", service: classifier, spec: modelspec.Spec{
+		{name: "orpheus_classify", service: known("orpheus_classifier", s.OrpheusClassifier, 2001), spec: modelspec.Spec{
 			Title: "Classify music", Result: modelspec.Analysis, Expects: []string{"classification"}, Timeout: "1m",
 			Description: "Starts a job in which the Orpheus model estimates whether a MIDI file was composed by a person.",
 			Arguments:   arguments(mandatory(content("midi", "input_hash", "midi_input", "what to classify"))),
 		}},
-		{name: "musicgen_generate", service: musicgen, spec: modelspec.Spec{
+	}
+}
+
+func soundModels(s Services) []definedModel {
+	return []definedModel{
+		{name: "musicgen_generate", service: known("musicgen", s.MusicGen, 2006), spec: modelspec.Spec{
 			Title: "Generate sound", Result: modelspec.Audio,
 			Description: "Starts a job in which the MusicGen model generates audio from a text. The result is a WAV artifact.",
 			Arguments: arguments(
@@ -282,7 +290,7 @@ func ownModels(s Services) []definedModel {
 				argument{"do_sample", modelspec.Argument{Type: "boolean", Default: true, Description: "false always takes the most likely token"}},
 			),
 		}},
-		{name: "yue_generate", service: yue, tags: []string{"has:vocals"}, spec: modelspec.Spec{
+		{name: "yue_generate", service: known("yue", s.YuE, 2008), tags: []string{"has:vocals"}, spec: modelspec.Spec{
 			Title: "Generate a song", Result: modelspec.Audio, Timeout: "10m",
 			Description: "Starts a job in which the YuE model generates a song from lyrics and a genre. The result is an audio artifact.",
 			Arguments: arguments(
@@ -293,7 +301,7 @@ func ownModels(s Services) []definedModel {
 				argument{"seed", modelspec.Argument{Type: "integer", Default: 42.0, Description: "random seed"}},
 			),
 		}},
-		{name: "clap_analyze", service: clap, spec: modelspec.Spec{
+		{name: "clap_analyze", service: known("clap", s.CLAP, 2007), spec: modelspec.Spec{
 			Title: "Analyse sound", Result: modelspec.Analysis, Timeout: "2m",
 			Description: "Starts a job in which the CLAP model analyses genre, mood, similarity or embeddings of a WAV file.",
 			Arguments: arguments(
@@ -305,17 +313,23 @@ func ownModels(s Services) []definedModel {
 				argument{"text_candidates", modelspec.Argument{Type: "list", Max: new(100.0), Description: "texts to choose from, for zero_shot"}},
 			),
 		}},
-		{name: "beatthis_analyze", service: beatthis, prepare: beatSound, spec: modelspec.Spec{
+		{name: "beatthis_analyze", service: known("beatthis", s.BeatThis, 2012), prepare: beatSound, spec: modelspec.Spec{
 			Title: "Find beats", Result: modelspec.Analysis, Expects: []string{"beats"}, Timeout: "2m",
 			Description: "Starts a job in which the beat_this model finds beats, downbeats and tempo in the first 30 seconds of a WAV file.",
 			Arguments:   arguments(mandatory(content("audio", "audio_hash", "audio", "the sound"))),
 		}},
+	}
+}
+
+func anticipatoryModels(s Services) []definedModel {
+	anticipatory := known("anticipatory", s.Anticipatory, 2011)
+	return []definedModel{
 		{name: "anticipatory_generate", service: anticipatory, spec: modelspec.Spec{
-			Title: "Generate polyphonic MIDI", Result: modelspec.MIDI, Send: generate("generate"), Arguments: anticipatoryArguments(),
+			Title: "Generate polyphonic MIDI", Result: modelspec.MIDI, Send: task("generate"), Arguments: anticipatoryArguments(),
 			Description: "Starts a job in which the Anticipatory Music Transformer generates polyphonic music. The result has a MIDI artifact for each variation.",
 		}},
 		{name: "anticipatory_continue", service: anticipatory, spec: modelspec.Spec{
-			Title: "Continue polyphonic MIDI", Result: modelspec.MIDI, Send: generate("continue"),
+			Title: "Continue polyphonic MIDI", Result: modelspec.MIDI, Send: task("continue"),
 			Description: "Starts a job in which the Anticipatory Music Transformer continues the first seconds of a MIDI file.",
 			Arguments: anticipatoryArguments(
 				mandatory(content("midi", "input_hash", "midi_input", "what to begin from")),
@@ -323,7 +337,7 @@ func ownModels(s Services) []definedModel {
 			),
 		}},
 		{name: "anticipatory_embed", service: anticipatory, spec: modelspec.Spec{
-			Title: "Embed MIDI", Result: modelspec.Analysis, Expects: []string{"embedding"}, Timeout: "1m", Send: generate("embed"),
+			Title: "Embed MIDI", Result: modelspec.Analysis, Expects: []string{"embedding"}, Timeout: "1m", Send: task("embed"),
 			Description: "Starts a job in which the Anticipatory Music Transformer computes an embedding of a MIDI file, to compare it with others.",
 			Arguments: arguments(
 				mandatory(content("midi", "input_hash", "midi_input", "what to begin from")), anticipatorySize,

@@ -126,6 +126,14 @@ func ReadBank(r io.ReaderAt, size int64) (*Bank, error) {
 	return bank, nil
 }
 
+// instrument returns the instrument with an index, if there is one.
+func (b *Bank) instrument(index int) (i Instrument, ok bool) {
+	if index < 0 || index >= len(b.Instruments) {
+		return i, false
+	}
+	return b.Instruments[index], true
+}
+
 func sampleOf(r []byte) Sample {
 	long := func(at int) int64 { return int64(binary.LittleEndian.Uint32(r[at:])) }
 	return Sample{

@@ -138,10 +138,11 @@ func (f *Font) Regions(p Preset) []Region {
 	global, zones := Split(p.zones)
 	shared, parts := anywhere().in(global), map[int][]placed{}
 	for _, pz := range zones {
-		if pz.Target < 0 || pz.Target >= len(f.bank.Instruments) || len(regions) >= maxRegions {
+		i, ok := f.bank.instrument(pz.Target)
+		if !ok {
 			continue
 		}
-		i, place := f.bank.Instruments[pz.Target], shared.in(pz)
+		place := shared.in(pz)
 		if parts[pz.Target] == nil {
 			parts[pz.Target] = i.places()
 		}

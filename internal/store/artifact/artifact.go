@@ -129,12 +129,10 @@ const columns = "hash, owner, person, org, number, size, mime, creator, parent, 
 func scanRow(row db.Scanner) (Artifact, error) {
 	var a Artifact
 	var hash, parent string
-	var created int64
-	err := row.Scan(&hash, &a.Owner.ID, &a.Owner.Person, &a.Owner.Org, &a.number, &a.Size, &a.MIME, &a.Creator, &parent, &a.Name, &a.Description, &created)
+	err := row.Scan(&hash, &a.Owner.ID, &a.Owner.Person, &a.Owner.Org, &a.number, &a.Size, &a.MIME, &a.Creator, &parent, &a.Name, &a.Description, db.Micros(&a.CreatedAt))
 	if err != nil {
 		return Artifact{}, err
 	}
-	a.CreatedAt = time.UnixMicro(created)
 	if err := a.Hash.UnmarshalText([]byte(hash)); err != nil {
 		return Artifact{}, err
 	}
@@ -147,16 +145,6 @@ func scanRef(row db.Scanner) (ref cas.Ref, err error) {
 		return cas.Ref{}, err
 	}
 	return cas.Parse(hash)
-}
-
-func scanText(row db.Scanner) (text string, err error) {
-	err = row.Scan(&text)
-	return text, err
-}
-
-func scanNumber(row db.Scanner) (number int64, err error) {
-	err = row.Scan(&number)
-	return number, err
 }
 
 // load reads all metadata of ref that the caller sees: of their own artifact, or else of
@@ -175,7 +163,7 @@ func load(ctx context.Context, tx *db.Tx, w audience, ref cas.Ref) (Artifact, er
 
 // loadDetails reads the tags and annotations of an artifact.
 func loadDetails(ctx context.Context, tx *db.Tx, a *Artifact) (err error) {
-	a.Tags, err = db.All(ctx, tx, scanText, "SELECT tag FROM artifact_tags WHERE number = $1 ORDER BY tag", a.number)
+	a.Tags, err = db.All(ctx, tx, db.Column[string], "SELECT tag FROM artifact_tags WHERE number = $1 ORDER BY tag", a.number)
 	if err != nil {
 		return err
 	}
@@ -184,12 +172,8 @@ func loadDetails(ctx context.Context, tx *db.Tx, a *Artifact) (err error) {
 	return err
 }
 
-func scanAnnotation(row db.Scanner) (Annotation, error) {
-	var n Annotation
-	var created int64
-	err := row.Scan(&n.Message, &n.Vibe, &n.Source, &created)
-	n.Time = time.UnixMicro(created)
-	return n, err
+func scanAnnotation(row db.Scanner) (n Annotation, err error) {
+	return n, row.Scan(&n.Message, &n.Vibe, &n.Source, db.Micros(&n.Time))
 }
 
 // numberOf returns the number of an owner's artifact. The local owner, who was the only one

@@ -504,7 +504,7 @@ func (s *Store) recount(ctx context.Context) error {
 	const wrong = `SELECT org FROM org_storage WHERE bytes <>
 		(SELECT COALESCE(SUM(size), 0) FROM (SELECT DISTINCT hash, size FROM content_owners WHERE content_owners.org = org_storage.org) AS owned)`
 	var orgs []string
-	orgs, err := db.Find(ctx, s.db, scanText, wrong)
+	orgs, err := db.Find(ctx, s.db, db.Column[string], wrong)
 	for _, org := range orgs {
 		if err == nil {
 			err = s.db.Exec(ctx, "DELETE FROM org_storage WHERE org = $1", org)

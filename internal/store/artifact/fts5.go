@@ -154,7 +154,7 @@ func matching(ctx context.Context, tx *db.Tx, w audience, table, expression stri
 		sees, more := w.sees("a", len(args))
 		seen, args = " AND EXISTS (SELECT 1 FROM artifacts a WHERE a.number = "+table+".rowid AND "+sees+")", append(args, more...)
 	}
-	return db.All(ctx, tx, scanNumber, "SELECT rowid FROM "+table+" WHERE "+table+" MATCH $1"+seen+" ORDER BY rowid DESC LIMIT $2", args...)
+	return db.All(ctx, tx, db.Column[int64], "SELECT rowid FROM "+table+" WHERE "+table+" MATCH $1"+seen+" ORDER BY rowid DESC LIMIT $2", args...)
 }
 
 func join(limit int, first, second []int64) []int64 {

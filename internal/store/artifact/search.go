@@ -77,7 +77,7 @@ func (s *Store) Tags(ctx context.Context, prefix string, limit int) (tags []stri
 		sees, more := w.sees("a", len(args))
 		seen, args = " AND EXISTS (SELECT 1 FROM artifacts a WHERE a.number = t.number AND "+sees+")", append(args, more...)
 	}
-	return db.Find(ctx, s.db, scanText, `SELECT t.tag FROM artifact_tags t WHERE t.tag >= $1 AND t.tag < $2`+seen+`
+	return db.Find(ctx, s.db, db.Column[string], `SELECT t.tag FROM artifact_tags t WHERE t.tag >= $1 AND t.tag < $2`+seen+`
 			GROUP BY t.tag ORDER BY COUNT(*) DESC, t.tag LIMIT $3`, args...)
 }
 
@@ -164,7 +164,7 @@ func (s *Store) candidates(ctx context.Context, tx *db.Tx, q Query, wanted []str
 		return s.words.find(ctx, tx, q, wanted, maxRanked)
 	}
 	column, from, where, args := joinedBy(filters, q.audience)
-	return db.All(ctx, tx, scanNumber, fmt.Sprintf("SELECT %s FROM %s%s", column, from, conditions(where)), args...)
+	return db.All(ctx, tx, db.Column[int64], fmt.Sprintf("SELECT %s FROM %s%s", column, from, conditions(where)), args...)
 }
 
 func firstAfter(hits []hit, last hit) int {

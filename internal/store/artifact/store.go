@@ -401,7 +401,7 @@ func counted(ctx context.Context, tx *db.Tx, org string, ref cas.Ref) (counted b
 // disown takes a content from the owners that a condition selects, whose arguments begin
 // with the hash. It returns how many they were.
 func disown(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64, where string, args ...any) (count int, err error) {
-	orgs, err := db.All(ctx, tx, scanText, "DELETE FROM content_owners WHERE hash = $1 AND "+where+" RETURNING org", append([]any{ref.String()}, args...)...)
+	orgs, err := db.All(ctx, tx, db.Column[string], "DELETE FROM content_owners WHERE hash = $1 AND "+where+" RETURNING org", append([]any{ref.String()}, args...)...)
 	count = len(orgs)
 	slices.Sort(orgs)
 	for _, org := range slices.Compact(orgs) {

@@ -88,5 +88,5 @@ func tsMatching(ctx context.Context, tx *db.Tx, q Query, search string, limit in
 	column, from, where, args := joinedBy(given, q.audience)
 	args = append(args, search, limit)
 	where = append(where, fmt.Sprintf("EXISTS (SELECT 1 FROM artifact_words w WHERE w.number = %s AND w.words @@ $%d::TEXT::TSQUERY)", column, len(args)-1))
-	return db.All(ctx, tx, scanNumber, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s DESC LIMIT $%d", column, from, conditions(where), column, len(args)), args...)
+	return db.All(ctx, tx, db.Column[int64], fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s DESC LIMIT $%d", column, from, conditions(where), column, len(args)), args...)
 }
