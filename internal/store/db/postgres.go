@@ -81,7 +81,7 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 		return nil, nil, p.cannotOpen(err)
 	}
 	config, readers := p.config.Copy(), o.Readers
-	config.MaxConns = int32(pgWriters + o.Readers) //nolint:gosec // small
+	config.MaxConns = int32(pgWriters + o.Readers) // small
 	if p.most > 0 {
 		config.MaxConns = p.shares().store
 		readers = min(readers, max(1, int(config.MaxConns)-pgWriters))
@@ -103,8 +103,8 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 func (p *postgres) shares() (s struct{ store, external int32 }) {
 	s.external = pgExternal
 	if p.most > 0 {
-		s.external = min(pgExternal, int32(p.most)/2) //nolint:gosec // it was one
-		s.store = int32(p.most) - s.external          //nolint:gosec // it was one
+		s.external = min(pgExternal, int32(p.most)/2) // it was one
+		s.store = int32(p.most) - s.external          // it was one
 	}
 	return s
 }
