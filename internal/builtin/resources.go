@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/store/artifact"
 )
 
 // Resource is an MCP resource, or a resource template whose URI ends in one
