@@ -25,7 +25,7 @@ type Options struct {
 	Pins      Pins
 	Policy    PolicyChecker
 	Audit     func() (Audit, error)
-	Upstreams Upstreams
+	Upstreams UpstreamSet
 	// OrgUpstreams are those that organisations add for themselves.
 	OrgUpstreams *OrgUpstreams
 
@@ -38,63 +38,53 @@ type Options struct {
 
 // Server answers /api/v1/pins, /api/v1/policy, /api/v1/audit, /api/v1/upstreams,
 // /api/v1/tools, /api/v1/nodes and /api/v1/search/learned.
-type Server struct {
-	options Options
-	routes  []principal.Route
-}
-
-// Routes are the server's paths and the scope that each requires.
-func (s *Server) Routes() []principal.Route { return s.routes }
+type Server struct{ options Options }
 
 // New returns a server.
-func New(o Options) *Server {
-	s := &Server{options: o}
-	s.adminOnly("GET /api/v1/policy/check", s.checkPolicy)
-	s.readers("GET /api/v1/audit", s.listAudit) // own entries; the store decides
-	s.adminOnly("GET /api/v1/audit/chains", s.listChains)
-	s.adminOnly("GET /api/v1/audit/verify", s.verifyAudit)
-	s.adminOnly("GET /api/v1/pins", s.listPins)
-	s.adminOnly("POST /api/v1/pins/approve", s.approvePins)
-	s.adminOnly("GET /api/v1/pins/{id}", s.showPin)
-	s.adminOnly("POST /api/v1/pins/{id}/decide", s.decidePin)
-	s.readers("GET /api/v1/upstreams", s.listUpstreams)
-	s.readers("GET /api/v1/upstreams/{name}", s.showUpstream)
-	s.adminOnly("POST /api/v1/upstreams", s.addUpstream)
-	s.adminOnly("PATCH /api/v1/upstreams/{name}", s.editUpstream)
-	s.adminOnly("DELETE /api/v1/upstreams/{name}", s.removeUpstream)
-	s.action("POST /api/v1/upstreams/{name}/restore", s.restoreUpstream)
-	s.action("POST /api/v1/upstreams/{name}/retry", s.retryUpstream)
-	s.readers("GET /api/v1/upstreams/{name}/connections", s.listConnections)
-	s.readers("GET /api/v1/upstreams/{name}/refusals", s.listRefusals)
-	s.action("POST /api/v1/upstreams/{name}/disable", s.disableUpstream)
-	s.action("POST /api/v1/upstreams/{name}/restart", s.restartUpstream)
-	s.orgRoutes()
-	s.readers("GET /api/v1/tools", s.listTools)
-	s.adminOnly("PATCH /api/v1/tools/{name}", s.changeTool)
-	s.readers("GET /api/v1/nodes", s.listNodes)
-	s.route("DELETE /api/v1/search/learned", principal.MCP, s.forgetOwn)
-	s.adminOnly("DELETE /api/v1/search/learned/all", s.forgetAll)
-	return s
+func New(o Options) *Server { return &Server{o} }
+
+// Routes are the server's paths and the scope that each requires.
+func (s *Server) Routes() []principal.Route {
+	of := func(scope principal.Scope) func(string, serve) principal.Route {
+		return func(pattern string, handle serve) principal.Route {
+			return principal.Route{Pattern: pattern, Scope: scope, Serve: handle}
+		}
+	}
+	admin, read, upstreams := of(principal.Admin), of(principal.Read), s.options.Upstreams
+	return append([]principal.Route{
+		admin("GET /api/v1/policy/check", s.checkPolicy),
+		read("GET /api/v1/audit", s.listAudit), // own entries; the store decides
+		admin("GET /api/v1/audit/chains", s.listChains),
+		admin("GET /api/v1/audit/verify", s.verifyAudit),
+		admin("GET /api/v1/pins", s.listPins),
+		admin("POST /api/v1/pins/approve", s.approvePins),
+		admin("GET /api/v1/pins/{id}", s.showPin),
+		admin("POST /api/v1/pins/{id}/decide", s.decidePin),
+		read("GET /api/v1/upstreams", func(r *http.Request) (any, error) { return upstreams.List(r.Context()), nil }),
+		read("GET /api/v1/upstreams/{name}", named(upstreams.Get)),
+		admin("POST /api/v1/upstreams", s.addUpstream),
+		admin("PATCH /api/v1/upstreams/{name}", s.editUpstream),
+		admin("DELETE /api/v1/upstreams/{name}", named(upstreams.Remove)),
+		admin("POST /api/v1/upstreams/{name}/restore", named(upstreams.Restore)).Reads(principal.NoBody),
+		admin("POST /api/v1/upstreams/{name}/retry", named(upstreams.Retry)).Reads(principal.NoBody),
+		read("GET /api/v1/upstreams/{name}/connections", named(s.connections)),
+		read("GET /api/v1/upstreams/{name}/refusals", named(s.refusals)),
+		admin("POST /api/v1/upstreams/{name}/disable", named(upstreams.Disable)).Reads(principal.NoBody),
+		admin("POST /api/v1/upstreams/{name}/restart", named(upstreams.Restart)).Reads(principal.NoBody),
+		read("GET /api/v1/tools", s.listTools),
+		admin("PATCH /api/v1/tools/{name}", s.changeTool),
+		read("GET /api/v1/nodes", func(r *http.Request) (any, error) { return s.options.Nodes(r.Context()) }),
+		of(principal.MCP)("DELETE /api/v1/search/learned", s.forgetOwn),
+		admin("DELETE /api/v1/search/learned/all", s.forgetAll),
+	}, s.orgRoutes(of(principal.Org))...)
 }
 
-// adminOnly adds a route for administrators.
-func (s *Server) adminOnly(pattern string, handle func(r *http.Request) (any, error)) {
-	s.route(pattern, principal.Admin, handle)
-}
+// serve answers a request with a value that is sent as JSON.
+type serve = func(*http.Request) (any, error)
 
-// action adds a route for administrators that reads no body.
-func (s *Server) action(pattern string, handle func(r *http.Request) (any, error)) {
-	s.route(pattern, principal.Admin, handle).Body = principal.NoBody
-}
-
-// readers adds a route for keys with the scope read.
-func (s *Server) readers(pattern string, handle func(r *http.Request) (any, error)) {
-	s.route(pattern, principal.Read, handle)
-}
-
-func (s *Server) route(pattern string, scope principal.Scope, handle func(r *http.Request) (any, error)) *principal.Route {
-	s.routes = append(s.routes, principal.Route{Pattern: pattern, Scope: scope, Serve: handle})
-	return &s.routes[len(s.routes)-1]
+// named serves what is done with the thing whose name is in the path.
+func named[T any](do func(ctx context.Context, name string) (T, error)) serve {
+	return func(r *http.Request) (any, error) { return do(r.Context(), r.PathValue("name")) }
 }
 
 // Sandbox knows what the programs of upstreams were refused.
@@ -108,13 +98,12 @@ type UpstreamRefusals struct {
 	Refusals []profile.Refusal `json:"refusals"`
 }
 
-func (s *Server) listRefusals(r *http.Request) (any, error) {
-	name := r.PathValue("name")
+func (s *Server) refusals(ctx context.Context, name string) (list UpstreamRefusals, err error) {
 	upstream, _, _ := strings.Cut(name, ".") // commands.NAME is a program of the upstream commands
-	if _, err := s.options.Upstreams.Get(r.Context(), upstream); err != nil {
-		return nil, err
+	if _, err := s.options.Upstreams.Get(ctx, upstream); err != nil {
+		return list, err
 	}
-	list := UpstreamRefusals{Refusals: []profile.Refusal{}}
+	list = UpstreamRefusals{Refusals: []profile.Refusal{}}
 	if s.options.Sandbox == nil {
 		return list, nil
 	}
@@ -129,8 +118,6 @@ type Nodes struct {
 	Nodes []node.Info `json:"nodes"`
 }
 
-func (s *Server) listNodes(r *http.Request) (any, error) { return s.options.Nodes(r.Context()) }
-
 // Egress knows the network connections of sandboxed upstreams.
 type Egress interface {
 	Connections(name string) []egress.Connection
@@ -143,12 +130,11 @@ type UpstreamConnections struct {
 	Hosts       []egress.Host       `json:"hosts"`       // all destinations since the server's start
 }
 
-func (s *Server) listConnections(r *http.Request) (any, error) {
-	name := r.PathValue("name")
-	if _, err := s.options.Upstreams.Get(r.Context(), name); err != nil {
-		return nil, err
+func (s *Server) connections(ctx context.Context, name string) (list UpstreamConnections, err error) {
+	if _, err := s.options.Upstreams.Get(ctx, name); err != nil {
+		return list, err
 	}
-	list := UpstreamConnections{Connections: []egress.Connection{}, Hosts: []egress.Host{}}
+	list = UpstreamConnections{Connections: []egress.Connection{}, Hosts: []egress.Host{}}
 	if known := s.options.Egress; known != nil {
 		list.Connections, list.Hosts = append(list.Connections, known.Connections(name)...), append(list.Hosts, known.Hosts(name)...)
 	}

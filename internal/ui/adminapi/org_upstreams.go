@@ -57,48 +57,46 @@ func (o *OrgUpstreams) edit(ctx context.Context, org, name string, want Upstream
 	return o.settled(ctx, principal.InOrg(name, org))
 }
 
-// orgRoutes adds the routes of upstreams of organisations.
-func (s *Server) orgRoutes() {
-	s.route("GET /api/v1/orgs/{org}/upstreams", principal.Org, inOrg(func(r *http.Request, org string) (any, error) {
-		return s.options.OrgUpstreams.list(r.Context(), org), nil
-	}))
-	s.route("POST /api/v1/orgs/{org}/upstreams", principal.Org, inOrg(func(r *http.Request, org string) (any, error) {
-		var body struct {
-			Namespace string `json:"namespace"`
-			UpstreamChange
-		}
-		if err := httpjson.Read(r, &body); err != nil {
-			return nil, err
-		}
-		return s.options.OrgUpstreams.add(r.Context(), org, body.Namespace, body.UpstreamChange)
-	}))
-	s.route("PATCH /api/v1/orgs/{org}/upstreams/{name}", principal.Org, inOrg(func(r *http.Request, org string) (any, error) {
-		var body UpstreamChange
-		if err := httpjson.Read(r, &body); err != nil {
-			return nil, err
-		}
-		return s.options.OrgUpstreams.edit(r.Context(), org, r.PathValue("name"), body)
-	}))
+// orgRoutes are the routes of upstreams of organisations.
+func (s *Server) orgRoutes(route func(pattern string, handle serve) principal.Route) []principal.Route {
 	o := s.options.OrgUpstreams
-	s.orgAction("DELETE /api/v1/orgs/{org}/upstreams/{name}", func(ctx context.Context, space string) (any, error) { return o.Remove(ctx, space) })
-	s.orgAction("POST /api/v1/orgs/{org}/upstreams/{name}/restart", func(ctx context.Context, space string) (any, error) { return o.Restart(ctx, space) })
-	s.orgAction("POST /api/v1/orgs/{org}/upstreams/{name}/disable", func(ctx context.Context, space string) (any, error) { return o.Disable(ctx, space) })
-	s.orgAction("POST /api/v1/orgs/{org}/upstreams/{name}/restore", func(ctx context.Context, space string) (any, error) { return o.Restore(ctx, space) })
-}
-
-// orgAction adds a route that does something with one upstream of an organisation.
-func (s *Server) orgAction(pattern string, act func(ctx context.Context, space string) (any, error)) {
-	s.route(pattern, principal.Org, inOrg(func(r *http.Request, org string) (any, error) {
-		space, err := s.options.OrgUpstreams.orgs.Find(org, r.PathValue("name")) //nolint:contextcheck // it only looks at memory
-		if err != nil {
-			return nil, err
-		}
-		return act(r.Context(), space)
-	})).Body = principal.NoBody
+	act := func(pattern string, do func(ctx context.Context, space string) (any, error)) principal.Route {
+		return route(pattern, inOrg(func(r *http.Request, org string) (any, error) {
+			space, err := o.orgs.Find(org, r.PathValue("name")) //nolint:contextcheck // it only looks at memory
+			if err != nil {
+				return nil, err
+			}
+			return do(r.Context(), space)
+		})).Reads(principal.NoBody)
+	}
+	return []principal.Route{
+		route("GET /api/v1/orgs/{org}/upstreams", inOrg(func(r *http.Request, org string) (any, error) { return o.list(r.Context(), org), nil })),
+		route("POST /api/v1/orgs/{org}/upstreams", inOrg(func(r *http.Request, org string) (any, error) {
+			var body struct {
+				Namespace string `json:"namespace"`
+				UpstreamChange
+			}
+			if err := httpjson.Read(r, &body); err != nil {
+				return nil, err
+			}
+			return o.add(r.Context(), org, body.Namespace, body.UpstreamChange)
+		})),
+		route("PATCH /api/v1/orgs/{org}/upstreams/{name}", inOrg(func(r *http.Request, org string) (any, error) {
+			var body UpstreamChange
+			if err := httpjson.Read(r, &body); err != nil {
+				return nil, err
+			}
+			return o.edit(r.Context(), org, r.PathValue("name"), body)
+		})),
+		act("DELETE /api/v1/orgs/{org}/upstreams/{name}", func(ctx context.Context, space string) (any, error) { return o.Remove(ctx, space) }),
+		act("POST /api/v1/orgs/{org}/upstreams/{name}/restart", func(ctx context.Context, space string) (any, error) { return o.Restart(ctx, space) }),
+		act("POST /api/v1/orgs/{org}/upstreams/{name}/disable", func(ctx context.Context, space string) (any, error) { return o.Disable(ctx, space) }),
+		act("POST /api/v1/orgs/{org}/upstreams/{name}/restore", func(ctx context.Context, space string) (any, error) { return o.Restore(ctx, space) }),
+	}
 }
 
 // inOrg refuses callers who do not manage the organisation of the path.
-func inOrg(handle func(r *http.Request, org string) (any, error)) func(*http.Request) (any, error) {
+func inOrg(handle func(r *http.Request, org string) (any, error)) serve {
 	return func(r *http.Request) (any, error) {
 		org := r.PathValue("org")
 		if err := principal.Of(r.Context()).CheckManages(org); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
-// UpstreamSet implements Upstreams on the set of upstreams.
+// UpstreamSet lists, adds, changes and removes the upstreams of a set.
 type UpstreamSet struct {
 	Set    *upstreamset.Set
 	Node   string // the name of this node; "" if there is only one
@@ -26,8 +26,6 @@ type UpstreamSet struct {
 
 	ofOrg bool // it is for those who manage an organisation
 }
-
-var _ Upstreams = UpstreamSet{}
 
 // List returns the upstreams that the caller may see.
 func (r UpstreamSet) List(ctx context.Context) UpstreamList {

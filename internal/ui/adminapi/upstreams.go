@@ -2,7 +2,6 @@ package adminapi
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -11,19 +10,6 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/builtin/servertools"
 )
-
-// Upstreams lists, adds, changes and removes upstreams.
-type Upstreams interface {
-	List(ctx context.Context) UpstreamList
-	Get(ctx context.Context, name string) (Upstream, error)
-	Add(ctx context.Context, name string, want UpstreamChange) (Upstream, error)
-	Edit(ctx context.Context, name string, want UpstreamChange) (Upstream, error)
-	Remove(ctx context.Context, name string) (RemovedUpstream, error)
-	Restore(ctx context.Context, name string) (Upstream, error)
-	Retry(ctx context.Context, name string) (Upstream, error)
-	Disable(ctx context.Context, name string) (Upstream, error)
-	Restart(ctx context.Context, name string) (Upstream, error)
-}
 
 // Upstream is the state and the settings of an upstream.
 type Upstream struct {
@@ -127,14 +113,6 @@ func (e *Expose) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-func (s *Server) listUpstreams(r *http.Request) (any, error) {
-	return s.options.Upstreams.List(r.Context()), nil
-}
-
-func (s *Server) showUpstream(r *http.Request) (any, error) {
-	return s.options.Upstreams.Get(r.Context(), r.PathValue("name"))
-}
-
 func (s *Server) addUpstream(r *http.Request) (any, error) {
 	var body struct {
 		Namespace string `json:"namespace"`
@@ -152,24 +130,4 @@ func (s *Server) editUpstream(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return s.options.Upstreams.Edit(r.Context(), r.PathValue("name"), body)
-}
-
-func (s *Server) removeUpstream(r *http.Request) (any, error) {
-	return s.options.Upstreams.Remove(r.Context(), r.PathValue("name"))
-}
-
-func (s *Server) restoreUpstream(r *http.Request) (any, error) {
-	return s.options.Upstreams.Restore(r.Context(), r.PathValue("name"))
-}
-
-func (s *Server) retryUpstream(r *http.Request) (any, error) {
-	return s.options.Upstreams.Retry(r.Context(), r.PathValue("name"))
-}
-
-func (s *Server) disableUpstream(r *http.Request) (any, error) {
-	return s.options.Upstreams.Disable(r.Context(), r.PathValue("name"))
-}
-
-func (s *Server) restartUpstream(r *http.Request) (any, error) {
-	return s.options.Upstreams.Restart(r.Context(), r.PathValue("name"))
 }
