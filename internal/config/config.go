@@ -3,10 +3,15 @@
 package config
 
 import (
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/owner"
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/config/toml"
 	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/registry"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -16,7 +21,7 @@ import (
 // which are made from it. Every scalar can be set in luanette.toml and by an environment
 // variable (LUANETTE_ and the key in capitals, dots as underscores), some also by flags;
 // the later source takes precedence. Settings tagged live take effect when the file
-// changes, all others at the next start: see live.go. Settings tagged trust are ignored in
+// changes, all others at the next start: see setting.go. Settings tagged trust are ignored in
 // a file that is not trusted: see trusted.go.
 type Config struct {
 	Listen        string              `toml:"listen" trust:"remote" help:"address the HTTP server listens on"`
@@ -188,4 +193,114 @@ func defaults(env Environment) Config {
 		Approve:        "never", ApproveExpire: Duration(7 * 24 * time.Hour),
 		Trust: string(pin.Open), Audit: defaultAudit(),
 	}
+}
+
+// check refuses invalid values that the decoder does not detect.
+func (c *Config) check() error {
+	if err := c.checkChoices(); err != nil {
+		return err
+	}
+	if c.GCPercent < 10 || c.GCPercent > 10_000 {
+		return fault.New(fault.Config, "gc_percent: %d is not between 10 and 10000", c.GCPercent).WithHint("400 suits most; less saves memory")
+	}
+	if err := checkBlobs(c.Blobs); err != nil {
+		return err
+	}
+	if c.MCP.ResultKB < 1 {
+		return fault.New(fault.Config, "mcp.result_kb: %d is too small", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
+	}
+	if c.Scripts.TotalMB < 0 {
+		return fault.New(fault.Config, "scripts.total_memory_mb cannot be negative").WithHint("0 means half of what the process may use")
+	}
+	if c.MCP.ListScripts < 0 {
+		return fault.New(fault.Config, "mcp.list_scripts: cannot be negative").WithHint("0 lists none; they are found with search_tools")
+	}
+	for _, check := range []func() error{
+		c.Music.check, c.Search.check, c.Starts.check, c.Sandbox.check, c.Jobs.check, c.Backup.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkTLS, c.checkIssuers, c.checkPeople, c.checkHooks, c.checkTools, c.checkUpstreams, c.checkSecrets,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkChoices refuses unknown values of settings with a fixed set of values.
+func (c *Config) checkChoices() error {
+	for _, s := range []struct {
+		key, value, kind string
+		words            []string
+	}{
+		{"local", c.Local, "a choice", []string{string(owner.AsGuest), string(owner.AsOwner), string(owner.AsNone)}},
+		{"local_users", c.LocalUsers, "a choice", []string{LocalOwn, LocalAll}},
+		{"log.level", c.Log.Level, "a level", []string{"debug", "info", "warn", "error"}},
+		{"log.format", c.Log.Format, "a format", []string{"text", "json"}},
+		{"scripts.http_get", c.Scripts.HTTPGet, "a kind of effect", []string{"read", "write"}},
+		{"scripts.hook_errors", c.Scripts.HookFails, "an outcome", []string{"pass", "refuse"}},
+		{"audit.on_failure", c.Audit.Failure, "a reaction", []string{AuditRefuse, AuditContinue}},
+		{"telemetry.metrics", c.Telemetry.Metrics, "a choice", []string{MetricsAuto, metricsOn, metricsOff}},
+		{"mcp.menu", c.MCP.Menu, "a menu", builtin.Menus},
+	} {
+		if !slices.Contains(s.words, s.value) {
+			return fault.New(fault.Config, "%s: %q is not %s", s.key, s.value, s.kind).WithHint("use %s or %s", strings.Join(s.words[:len(s.words)-1], ", "), s.words[len(s.words)-1])
+		}
+	}
+	return nil
+}
+
+// Starts configures how programs are started as upstreams. Its settings are in the
+// table upstreams, beside the tables of the upstreams themselves, so the decoder does
+// not see them: see takeStarts.
+type Starts struct {
+	Parallel int      `toml:"parallel_starts" help:"how many programs may start at the same time; 0 means two per processor; those that a call waits for come first"`
+	Timeout  Duration `toml:"start_timeout" help:"how long a program may take until it is connected, unless its own start_timeout says otherwise"`
+}
+
+func (s Starts) check() error {
+	if s.Parallel < 0 || s.Timeout < 0 {
+		return fault.New(fault.Config, "upstreams.parallel_starts and upstreams.start_timeout must not be negative")
+	}
+	return nil
+}
+
+// sectionOf is the name of the field's table in a file.
+func sectionOf(field reflect.StructField) string {
+	if section := field.Tag.Get("section"); section != "" {
+		return section
+	}
+	name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+	return name
+}
+
+// takeStarts reads the settings of Starts, and returns the text without them, line by
+// line the same.
+func (l *Loaded) takeStarts(text []byte) ([]byte, error) {
+	var given struct {
+		Upstreams map[string]any `toml:"upstreams"`
+	}
+	if toml.Unmarshal(text, &given) != nil {
+		return text, nil //nolint:nilerr // the decoder reports it
+	}
+	lines := toml.Lines(text, "upstreams")
+	all := strings.SplitAfter(string(text), "\n")
+	for _, s := range walkSettings(reflect.ValueOf(&l.Starts).Elem(), "", "") {
+		value, ok := given.Upstreams[s.key]
+		if _, isTable := value.(map[string]any); !ok || isTable {
+			continue
+		}
+		line := lines[s.key]
+		if line == 0 {
+			continue // the decoder reports it
+		}
+		encoded, err := toml.Marshal(map[string]any{s.key: value})
+		if err == nil {
+			err = toml.Unmarshal(encoded, &l.Starts)
+		}
+		if err != nil {
+			return nil, fault.New(fault.Config, "%s:%d: upstreams.%s: %v is not valid", l.File, line, s.key, value).
+				WithHint("docs/configuration.md lists every key with its type")
+		}
+		all[line-1] = strings.Repeat(" ", len(strings.TrimRight(all[line-1], "\n"))) + "\n"
+	}
+	return []byte(strings.Join(all, "")), nil
 }

@@ -2,11 +2,17 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config/toml"
 )
 
 // AbsoluteFolders returns the folders as absolute paths. One that has none is left out.
@@ -61,4 +67,83 @@ func dataFolder(env Environment) string {
 		return filepath.Join(home, ".local", "share", "luanette")
 	}
 	return "luanette-data"
+}
+
+// UpstreamPlaces returns where each upstream is configured, as file:line, or as the file
+// alone if the line is unknown.
+func (l *Loaded) UpstreamPlaces() map[string]string {
+	found := map[string]string{}
+	for _, path := range l.MCP.Import {
+		path = l.beside(path)
+		text, _ := os.ReadFile(path) // the parser reports an unreadable file
+		for name, line := range serverLines(string(text)) {
+			if found[name] == "" {
+				found[name] = fmt.Sprintf("%s:%d", path, line)
+			}
+		}
+	}
+	if l.File == "" {
+		return found
+	}
+	text, _ := os.ReadFile(l.File)
+	lines := toml.Lines(text, "upstreams")
+	for name := range l.Upstreams {
+		found[name] = l.File
+		if line := lines[name]; line > 0 {
+			found[name] = fmt.Sprintf("%s:%d", l.File, line)
+		}
+	}
+	return found
+}
+
+var memberName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([A-Za-z][A-Za-z0-9_-]*)"\s*:\s*\{`) })
+
+// serverLines returns the line on which an mcpServers file first names each object. Its
+// servers are objects.
+func serverLines(text string) map[string]int {
+	lines := map[string]int{}
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		for _, m := range memberName().FindAllStringSubmatch(line, -1) {
+			if lines[m[1]] == 0 {
+				lines[m[1]] = number
+			}
+		}
+	}
+	return lines
+}
+
+// MakeDataFolder creates the data folder if it does not exist.
+func MakeDataFolder(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fault.Wrap(fault.Config, err, "create data folder").
+			WithHint("choose a folder you may write to with --data or LUANETTE_DATA")
+	}
+	return nil
+}
+
+// DatabaseFile is the name of the database file in the data folder.
+const DatabaseFile = "luanette.db"
+
+// Folder is the absolute path of a folder in the data folder.
+func (c *Config) Folder(name string) string {
+	path, err := filepath.Abs(filepath.Join(c.Data, name))
+	if err != nil {
+		return filepath.Join(c.Data, name)
+	}
+	return path
+}
+
+// TempFolder holds the temporary folders of scripts, whose files they may upload.
+func (c *Config) TempFolder() string { return c.Folder("temp") }
+
+// Isolate removes what reaches out of the process, for tests: upstreams that are not
+// recordings, files of other programs, and the rights of scripts outside of the sandbox.
+func (c *Config) Isolate() {
+	maps.DeleteFunc(c.Upstreams, func(_ string, u Upstream) bool { return u.Mock == "" })
+	c.MCP.Import = nil
+	c.Telemetry.OTLPEndpoint = ""
+	s := &c.Scripts
+	s.Startup, s.Read, s.Write, s.Env, s.Commands, s.HTTPHosts = "", nil, nil, nil, nil, nil
 }

@@ -1,10 +1,19 @@
 package config
 
 import (
+	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/config/toml"
 )
 
 // Sources are the sources of a configuration. In ascending precedence they are the
@@ -98,5 +107,178 @@ func (l *Loaded) readFlags(flags map[string]string) error {
 		}
 		l.Origins[s.key] = "flag"
 	}
+	return nil
+}
+
+func (l *Loaded) readFile(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fault.Wrap(fault.Config, err, "read configuration").
+			WithHint("name another file with --config, or omit it to start with the defaults")
+	}
+	l.File = path
+	rest, err := l.takeStarts(text)
+	if err != nil {
+		return err
+	}
+	err = toml.Decode(rest, &l.Config)
+	var unknown *toml.StrictMissingError
+	if errors.As(err, &unknown) {
+		err = l.unknownKeys(text, unknown)
+	} else if err != nil {
+		err = decodeFault(path, string(text), err)
+	}
+	l.markFileKeys(text)
+	return err
+}
+
+// decodeFault turns the decoder's error into "file:line: key: problem".
+func decodeFault(path, text string, err error) error {
+	var bad *toml.DecodeError
+	if !errors.As(err, &bad) {
+		return fault.Wrap(fault.Config, err, "%s", path)
+	}
+	line, column := bad.Position()
+	problem := strings.TrimPrefix(bad.Error(), "toml: ")
+	if m := wrongType().FindStringSubmatch(problem); m != nil {
+		problem = fmt.Sprintf("expected %s, got %s", m[2], m[1])
+	}
+	if key := keyAt(text, line); key != "" {
+		problem = key + ": " + problem
+	}
+	return fault.New(fault.Config, "%s:%d:%d: %s", path, line, column, problem).
+		WithHint("docs/configuration.md lists every key with its type")
+}
+
+// wrongType matches the decoder's error about a value of the wrong type.
+var wrongType = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^cannot (?:decode|unmarshal) TOML (\w+) into (?:struct field \S+|a Go value) of type (\S+)`)
+})
+
+// keyAt returns the key on a line, with its section, for errors in which the decoder
+// names only the position.
+func keyAt(text string, line int) string {
+	lines := strings.Split(text, "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	key, _, assigns := strings.Cut(lines[line-1], "=")
+	if !assigns {
+		return ""
+	}
+	key = strings.TrimSpace(key)
+	for i := line - 2; i >= 0; i-- {
+		if section := strings.TrimSpace(lines[i]); strings.HasPrefix(section, "[") && strings.HasSuffix(section, "]") {
+			return strings.Trim(section, "[] ") + "." + key
+		}
+	}
+	return key
+}
+
+// unknownKeys handles the keys that the decoder does not know: former keys set their
+// settings, all others are reported.
+func (l *Loaded) unknownKeys(text []byte, unknown *toml.StrictMissingError) error {
+	var problems, hints []string
+	for _, missing := range unknown.Errors {
+		line, column := missing.Position()
+		unknown, err := l.setFormerKey(strings.Join(missing.Key(), "."), text, line)
+		if err != nil {
+			return err
+		}
+		for _, key := range unknown {
+			problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", l.File, line, column, key))
+			if near := nearestKey(key); near != "" {
+				hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	hints = append(hints, "docs/configuration.md lists every key")
+	return fault.New(fault.Config, "%s", strings.Join(problems, "\n")).WithHint("%s", strings.Join(hints, " "))
+}
+
+// nearestKey suggests a known key. A key of an upstream is compared with the
+// fields that any upstream has.
+func nearestKey(key string) string {
+	parts := strings.Split(key, ".")
+	prefix, known := "", settingKeys()
+	if len(parts) == 3 && parts[0] == "upstreams" {
+		prefix, key, known = parts[0]+"."+parts[1]+".", parts[2], upstreamKeys()
+	}
+	if len(parts) == 2 && parts[0] == "policy" {
+		prefix, key, known = "policy.", parts[1], []string{"key", "tool", "do", "by", "count", "reason"}
+	}
+	if near := suggest.Names(key, known, 1); len(near) > 0 {
+		return prefix + near[0]
+	}
+	return ""
+}
+
+// Environment is the process environment. It is a parameter so that tests can set it.
+type Environment map[string]string
+
+// ProcessEnvironment reads "KEY=value" pairs as os.Environ gives them.
+func ProcessEnvironment(pairs []string) Environment {
+	env := make(Environment, len(pairs))
+	for _, pair := range pairs {
+		if key, value, ok := strings.Cut(pair, "="); ok {
+			env[key] = value
+		}
+	}
+	return env
+}
+
+const (
+	configVariable = "LUANETTE_CONFIG"
+	keyVariable    = "LUANETTE_KEY"   // for commands that connect to a server
+	testVariables  = "LUANETTE_TEST_" // used by our own tests; not settings
+)
+
+func (l *Loaded) readEnvironment(env Environment) error {
+	byVariable := map[string]setting{}
+	for _, s := range settingsOf(&l.Config) {
+		byVariable[s.variable()] = s
+		if err := l.readAlias(s, env); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !strings.HasPrefix(name, "LUANETTE_") || strings.HasPrefix(name, testVariables) || name == configVariable || name == keyVariable {
+			continue
+		}
+		if env[name] == "" { // as with other programs, an empty variable is not set
+			continue
+		}
+		s, ok := byVariable[name]
+		if !ok {
+			f := fault.New(fault.Config, "environment: unknown variable %s", name)
+			if near := suggest.Names(name, slices.Sorted(maps.Keys(byVariable)), 1); len(near) > 0 {
+				return f.WithHint("did you mean %s? `luanette config show` lists them all", near[0])
+			}
+			return f.WithHint("`luanette config show` lists the known ones")
+		}
+		if err := s.set(env[name]); err != nil {
+			return fault.Wrap(fault.Config, err, "environment: %s=%q", name, env[name])
+		}
+		l.Origins[s.key] = "environment"
+	}
+	return nil
+}
+
+// readAlias reads a setting from its alternative variable.
+func (l *Loaded) readAlias(s setting, env Environment) error {
+	value := env[s.alias]
+	if value == "" {
+		return nil
+	}
+	if strings.HasSuffix(s.alias, "_MS") {
+		value += "ms"
+	}
+	if err := s.set(value); err != nil {
+		return fault.Wrap(fault.Config, err, "environment: %s=%q", s.alias, value)
+	}
+	l.Origins[s.key] = "environment"
 	return nil
 }

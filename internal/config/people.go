@@ -1,12 +1,16 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/identity"
+	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/base/fault"
@@ -201,4 +205,232 @@ func (l *Loaded) IdentityOptions(secrets secret.Finder) identity.Options {
 		PublicURL: l.PublicURL, Providers: l.SignInProviders(secrets), Roles: l.PeopleRoles(), Registration: l.People.Registration,
 		Browsers: l.Browsers(), Key: func() (secret.Text, error) { return l.OAuthKey(secrets) },
 	}
+}
+
+// Issuer is an authorization server whose tokens are accepted in addition to our own
+// keys.
+type Issuer struct {
+	Issuer   string              `toml:"issuer" help:"the iss claim of its tokens, such as https://login.example"`
+	Audience string              `toml:"audience" help:"required aud claim: the public URL of this server, such as https://hub.example/mcp"`
+	JWKS     string              `toml:"jwks,omitempty" help:"URL of its public keys, if its metadata is not at the standard path"`
+	Scopes   map[string][]string `toml:"scopes,omitempty" help:"maps words of the scope claim to our scopes; if omitted, chat, mcp and read map to themselves"`
+	Org      string              `toml:"org,omitempty" help:"the organisation its tokens are limited to"`
+}
+
+// checkIssuers refuses issuers without a valid URL, an audience or known scopes.
+func (c *Config) checkIssuers() error {
+	for _, name := range slices.Sorted(maps.Keys(c.Issuers)) {
+		i := c.Issuers[name]
+		u, err := url.Parse(i.Issuer)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return fault.New(fault.Config, "issuers.%s.issuer: %q is not an address", name, i.Issuer).WithHint("such as https://login.example")
+		}
+		if i.Audience == "" {
+			return fault.New(fault.Config, "issuers.%s: it has no audience", name).
+				WithHint("set audience, otherwise tokens issued for other services would be accepted")
+		}
+		for word, scopes := range i.Scopes {
+			for _, s := range scopes {
+				if !slices.Contains(principal.Scopes, principal.Scope(s)) {
+					return fault.New(fault.Config, "issuers.%s.scopes.%s: no scope %q", name, word, s)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// TokenIssuers lists the configured issuers, sorted by name.
+func (c *Config) TokenIssuers() (issuers []jwt.Issuer) {
+	for _, name := range slices.Sorted(maps.Keys(c.Issuers)) {
+		from := c.Issuers[name]
+		i := jwt.Issuer{URL: from.Issuer, Audience: from.Audience, Keys: from.JWKS, Org: from.Org}
+		for word, scopes := range from.Scopes {
+			if i.Scopes == nil {
+				i.Scopes = map[string][]principal.Scope{}
+			}
+			for _, s := range scopes {
+				i.Scopes[word] = append(i.Scopes[word], principal.Scope(s))
+			}
+		}
+		issuers = append(issuers, i)
+	}
+	return issuers
+}
+
+// Key is an API key of the configuration.
+type Key struct {
+	Hash       string   `toml:"hash,omitempty" help:"sha256: followed by the hash of the key"`
+	Env        string   `toml:"env,omitempty" help:"variable that holds the key, instead of hash"`
+	Scopes     []string `toml:"scopes,omitempty" help:"its scopes: chat, mcp, read, org (administration of one organisation) or admin (everything)"`
+	Org        string   `toml:"org,omitempty" help:"the organisation it is limited to"`
+	User       string   `toml:"user,omitempty" help:"the user it is limited to"`
+	Namespaces []string `toml:"namespaces,omitempty" help:"the namespaces it is limited to; * matches any text"`
+	Tools      []string `toml:"tools,omitempty" help:"the tools it is limited to, as namespace.tool or the name of one of our tools; * matches any text"`
+	Rate       int      `toml:"rate,omitempty" help:"how many requests a minute it may make"`
+	Concurrent int      `toml:"concurrent,omitempty" help:"how many tool calls may run for it at a time"`
+	Budget     int      `toml:"budget,omitempty" help:"how many tool calls a day it may make"`
+	Expires    string   `toml:"expires,omitempty" help:"expiry date, such as 2027-01-31"`
+}
+
+// hidden returns a copy without the hash.
+func (c Key) hidden() Key {
+	if c.Hash != "" {
+		c.Hash = hiddenValue
+	}
+	return c
+}
+
+// FixedKeys returns the keys of the configuration, and ENGINE_API_KEY, which has every
+// scope.
+func (c *Config) FixedKeys(env Environment) (keys []apikey.Key, err error) {
+	if token := env["ENGINE_API_KEY"]; token != "" {
+		keys = append(keys, apikey.Key{Name: "ENGINE_API_KEY", Hash: apikey.HashOf(token), Fixed: true, Rights: apikey.Rights{Scopes: []principal.Scope{principal.Admin}}})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
+		key, err := c.Keys[name].read(name, env)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// read returns the key that the configuration describes.
+func (c Key) read(name string, env Environment) (key apikey.Key, err error) {
+	bad := func(format string, args ...any) (apikey.Key, error) {
+		return key, fault.New(fault.Config, "keys."+name+": "+format, args...)
+	}
+	key = apikey.Key{Name: name, Fixed: true, Rights: apikey.Rights{
+		Org: c.Org, User: c.User, Namespaces: c.Namespaces, Tools: c.Tools,
+		Limits: principal.Limits{Rate: c.Rate, Concurrent: c.Concurrent, Budget: c.Budget},
+	}}
+	switch {
+	case c.Hash != "" && c.Env != "" || c.Hash == "" && c.Env == "":
+		return bad("it needs either hash or env")
+	case c.Hash != "":
+		if key.Hash, err = apikey.ParseHash(c.Hash); err != nil {
+			return key, fault.Wrap(fault.Config, err, "keys.%s", name)
+		}
+	default:
+		token := env[c.Env]
+		if token == "" {
+			return key, fault.New(fault.Config, "keys.%s: the variable %s is not set", name, c.Env).
+				WithHint("set it to the key, or give the key's hash instead of env")
+		}
+		key.Hash = apikey.HashOf(token)
+	}
+	for _, scope := range c.Scopes {
+		key.Scopes = append(key.Scopes, principal.Scope(scope))
+	}
+	if c.Expires != "" {
+		if key.Expires, err = time.Parse(time.DateOnly, c.Expires); err != nil {
+			return bad("expires must look like 2027-01-31, not %q", c.Expires)
+		}
+	}
+	if err := key.Check(); err != nil {
+		return key, fault.Wrap(fault.Config, err, "keys.%s", name).WithHint("%s", fault.HintOf(err))
+	}
+	return key, nil
+}
+
+// Org is what an organisation has of its own.
+type Org struct {
+	Upstreams map[string]Upstream `toml:"upstreams,omitempty" help:"upstreams of this organisation alone, as in [upstreams]"`
+	Quota     OrgQuota            `toml:"quota" help:"how much its members may use together"`
+	Policy    []PolicyRule        `toml:"policy,omitempty" help:"rules for its members, as in [[policy]]; they can only restrict further"`
+
+	MaxUpstreams int `toml:"max_upstreams,omitempty" help:"how many upstreams those who manage it may add; 20 if it is not set, and none if it is negative"`
+}
+
+// defaultMaxUpstreams is how many upstreams an organisation may add.
+const defaultMaxUpstreams = 20
+
+// MaxUpstreams is how many upstreams those who manage an organisation may add.
+func (c *Config) MaxUpstreams(org string) int {
+	return max(cmp.Or(c.Orgs[org].MaxUpstreams, defaultMaxUpstreams), 0)
+}
+
+// OrgQuota limits what the members of an organisation use together. Zero is no limit.
+type OrgQuota struct {
+	Calls     int64 `toml:"calls" help:"how many calls of upstreams' tools a day, in UTC"`
+	Jobs      int64 `toml:"jobs" help:"how many jobs start a day, in UTC"`
+	CPU       int64 `toml:"cpu_seconds" help:"how many seconds of processor time its scripts use a day, in UTC"`
+	StorageMB int64 `toml:"storage_mb" help:"how many MiB its contents may have together, each counted once"`
+}
+
+// OrgQuotas returns the quotas of organisations, by their settings.
+func (c *Config) OrgQuotas() map[string]map[string]int64 {
+	quotas := map[string]map[string]int64{}
+	for name, org := range c.Orgs {
+		quotas[name] = map[string]int64{"calls": org.Quota.Calls, "jobs": org.Quota.Jobs, "cpu_seconds": org.Quota.CPU, "storage_mb": org.Quota.StorageMB}
+	}
+	return quotas
+}
+
+// spreadOrgs moves the upstreams of organisations to the others, by their namespaces:
+// [orgs.acme.upstreams.wiki] is wiki@acme, and so is [upstreams.wiki] with org = "acme".
+func (l *Loaded) spreadOrgs() error {
+	own := map[string]Upstream{}
+	add := func(name, org string, u Upstream) error {
+		if err := principal.CheckOrg(org); err != nil {
+			return fault.Wrap(fault.Config, err, "upstreams.%s.org", name).WithHint("%s", fault.HintOf(err))
+		}
+		space := principal.InOrg(name, org)
+		if _, twice := own[space]; twice {
+			return fault.New(fault.Config, "upstreams.%s: the organisation %s has two of this name", name, org)
+		}
+		if len(u.Prefixes) > 0 {
+			return fault.New(fault.Config, "upstreams.%s.prefixes: an upstream of an organisation cannot have prefixes", name).
+				WithHint("prefixes apply to the callers of all organisations")
+		}
+		u.Org = nil
+		own[space] = u
+		return nil
+	}
+	for _, org := range slices.Sorted(maps.Keys(l.Orgs)) {
+		if q := l.Orgs[org].Quota; min(q.Calls, q.Jobs, q.CPU, q.StorageMB) < 0 {
+			return fault.New(fault.Config, "orgs.%s.quota: a quota cannot be negative", org).WithHint("zero is no limit")
+		}
+		for _, name := range slices.Sorted(maps.Keys(l.Orgs[org].Upstreams)) {
+			if err := add(name, org, l.Orgs[org].Upstreams[name]); err != nil {
+				return err
+			}
+		}
+		rest := l.Orgs[org]
+		rest.Upstreams = nil
+		l.Orgs[org] = rest
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.Upstreams)) {
+		orgs, err := orgsOf(name, l.Upstreams[name])
+		if err != nil {
+			return err
+		}
+		for _, org := range orgs {
+			if err := add(name, org, l.Upstreams[name]); err != nil {
+				return err
+			}
+		}
+		if l.Upstreams[name].Org != nil {
+			delete(l.Upstreams, name)
+		}
+	}
+	if l.Upstreams == nil && len(own) > 0 {
+		l.Upstreams = map[string]Upstream{}
+	}
+	maps.Copy(l.Upstreams, own)
+	return nil
+}
+
+// orgsOf are the organisations that an upstream belongs to; none if it is everybody's.
+func orgsOf(name string, u Upstream) ([]string, error) {
+	if org, one := u.Org.(string); one {
+		return []string{org}, nil
+	}
+	orgs, err := exposeList(u.Org)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "upstreams.%s.org", name).WithHint("org = \"acme\", or a list of names")
+	}
+	return orgs, nil
 }

@@ -3,13 +3,20 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/luanette/luanette/internal/config/toml"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/mail"
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/config/toml"
+	"github.com/luanette/luanette/internal/govern/approval"
+	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/govern/policy"
 )
 
@@ -138,4 +145,176 @@ func (c *Config) showPolicy(out *strings.Builder) error {
 		fmt.Fprintf(out, "\n[accepts]\n%s", text)
 	}
 	return nil
+}
+
+// ApprovalPolicy returns which calls need approval.
+func (c *Config) ApprovalPolicy() approval.Policy {
+	p := approval.Policy{Default: approval.Mode(c.Approve), Rules: map[string]approval.Mode{}, Own: c.ApproveOwn}
+	for name, u := range c.Upstreams {
+		if u.Approve != "" {
+			p.Rules[name] = approval.Mode(u.Approve)
+		}
+	}
+	for subject, mode := range c.Approvals {
+		p.Rules[subject] = approval.Mode(mode)
+	}
+	return p
+}
+
+// ApprovalWebhook returns the address that is told of requests for approval; nil if none
+// is configured.
+func (c *Config) ApprovalWebhook(secrets secret.Finder, client *http.Client) (*approval.Webhook, error) {
+	if c.ApproveWebhook == "" {
+		return nil, nil
+	}
+	key, err := secrets.Find(c.ApproveSecret)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "approve_webhook_secret")
+	}
+	return &approval.Webhook{URL: c.ApproveWebhook, Secret: key, Client: client}, nil
+}
+
+func (c *Config) checkApprovals() error {
+	if !approval.Mode(c.Approve).Known() {
+		return unknownMode("approve", c.Approve)
+	}
+	if c.ApproveExpire <= 0 {
+		return fault.New(fault.Config, "approve_expire: must be greater than zero").WithHint("such as 168h")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
+		if mode := c.Upstreams[name].Approve; mode != "" && !approval.Mode(mode).Known() {
+			return unknownMode("upstreams."+name+".approve", mode)
+		}
+	}
+	for _, subject := range slices.Sorted(maps.Keys(c.Approvals)) {
+		if strings.Contains(subject, "*") { // it would match no tool
+			return fault.New(fault.Config, "approvals.%q: names must be complete, without *", subject).WithHint("a namespace applies to all of its tools: %s", strings.TrimRight(subject, ".*"))
+		}
+		if mode := c.Approvals[subject]; !approval.Mode(mode).Known() {
+			return unknownMode("approvals."+subject, mode)
+		}
+	}
+	if err := c.checkMail(); err != nil {
+		return err
+	}
+	return c.checkApprovalWebhook()
+}
+
+func unknownMode(key, mode string) error {
+	return fault.New(fault.Config, "%s: unknown approval mode %q", key, mode).WithHint("use never, writes or all")
+}
+
+func (c *Config) checkApprovalWebhook() error {
+	if c.ApproveWebhook == "" {
+		return nil
+	}
+	u, err := url.Parse(c.ApproveWebhook)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || c.ApproveSecret == "" {
+		return fault.New(fault.Config, "approve_webhook: needs an address with https, and approve_webhook_secret").WithHint("docs/approvals.md")
+	}
+	return nil
+}
+
+// Mail is the server that sends notices to people.
+type Mail struct {
+	Server   string `toml:"server" trust:"needed" help:"host and port of the mail server that tells people of requests for approval, such as smtp.example:587; docs/approvals.md"`
+	From     string `toml:"from" help:"address of the sender"`
+	User     string `toml:"user" help:"user at the mail server; empty if it wants none"`
+	Password string `toml:"password" secret:"all" help:"password of the user, as a reference such as ${env:NAME}"`
+}
+
+// ApprovalMail returns how people are told of requests for approval; nil if no mail server
+// is configured.
+func (c *Config) ApprovalMail(secrets secret.Finder) (*approval.Mail, error) {
+	if c.Mail.Server == "" {
+		return nil, nil
+	}
+	sender := &mail.Sender{Server: c.Mail.Server, From: c.Mail.From, User: c.Mail.User}
+	if c.Mail.Password != "" {
+		var err error
+		if sender.Password, err = secrets.Find(c.Mail.Password); err != nil {
+			return nil, fault.Wrap(fault.Config, err, "mail.password")
+		}
+	}
+	if err := sender.Check(); err != nil {
+		return nil, fault.Wrap(fault.Config, err, "mail").WithHint("docs/approvals.md")
+	}
+	return &approval.Mail{Sender: sender, Page: c.PublicURL + "/#/approvals"}, nil
+}
+
+func (c *Config) checkMail() error {
+	if c.Mail == (Mail{}) {
+		return nil
+	}
+	if host, _, err := net.SplitHostPort(c.Mail.Server); err != nil || host == "" || c.Mail.From == "" || len(c.Identity) == 0 {
+		return fault.New(fault.Config, "mail: needs server with a port, from, and people who sign in").WithHint("server = \"smtp.example:587\"; docs/approvals.md, docs/people.md")
+	}
+	return nil
+}
+
+// PinSettings returns the trust settings of the upstreams.
+func (c *Config) PinSettings() pin.Settings {
+	s := pin.Settings{Default: pin.Mode(c.Trust), Modes: map[string]pin.Mode{}, Owned: map[string]bool{}}
+	for name, u := range c.Upstreams {
+		s.Owned[name] = true
+		if u.Trust != "" {
+			s.Modes[name] = pin.Mode(u.Trust)
+		}
+	}
+	return s
+}
+
+func (c *Config) checkTrust() error {
+	wrong := func(key, mode string) error {
+		return fault.New(fault.Config, "%s: unknown trust mode %q", key, mode).WithHint("use open or pin")
+	}
+	if !slices.Contains(pin.Modes(), pin.Mode(c.Trust)) {
+		return wrong("trust", c.Trust)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
+		if mode := c.Upstreams[name].Trust; mode != "" && !slices.Contains(pin.Modes(), pin.Mode(mode)) {
+			return wrong("upstreams."+name+".trust", mode)
+		}
+	}
+	return nil
+}
+
+// Audit configures the audit log.
+type Audit struct {
+	Enabled bool                `toml:"enabled" help:"write an audit log of calls; docs/audit.md"`
+	Keep    Duration            `toml:"keep" help:"how long entries are stored; 0 means forever"`
+	Orgs    map[string]Duration `toml:"keep_orgs" help:"how long entries of single organisations are stored, instead of keep"`
+	OTLP    bool                `toml:"otlp" help:"send every entry to the collector of telemetry.otlp_endpoint, as a log record"`
+	Failure string              `toml:"on_failure" help:"while entries cannot be written, because the disk is full for example: refuse calls of tools that may change something, or continue; docs/audit.md"`
+}
+
+// The values of audit.on_failure.
+const (
+	AuditRefuse   = "refuse"
+	AuditContinue = "continue"
+)
+
+func defaultAudit() Audit {
+	return Audit{Enabled: true, Keep: Duration(30 * 24 * time.Hour), Failure: AuditRefuse}
+}
+
+func (c Audit) check() error {
+	if c.Keep < 0 {
+		return fault.New(fault.Config, "audit.keep: must not be negative").WithHint("such as 720h, or 0 for no limit")
+	}
+	for org, keep := range c.Orgs {
+		if keep < 0 {
+			return fault.New(fault.Config, "audit.keep_orgs.%s: must not be negative", org).WithHint("such as 720h, or 0 for no limit")
+		}
+	}
+	return nil
+}
+
+// KeepOrgs is how long entries of single organisations are stored.
+func (c Audit) KeepOrgs() map[string]time.Duration {
+	keep := make(map[string]time.Duration, len(c.Orgs))
+	for org, d := range c.Orgs {
+		keep[org] = time.Duration(d)
+	}
+	return keep
 }

@@ -4,13 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/luanette/luanette/internal/config/toml"
-
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/config/toml"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // markFileKeys records for Show which keys the file sets.
@@ -194,4 +199,60 @@ func hideValues(m map[string]string) map[string]string {
 		}
 	}
 	return shown
+}
+
+// VisibleTo returns the configuration as somebody may see it. Only those who see everything
+// see how others get in, and what other organisations have.
+func (l *Loaded) VisibleTo(who principal.Principal) *Loaded {
+	if who.SeesAll() {
+		return l
+	}
+	shown, own := *l, who.ActingOrg()
+	foreign := func(tool string) bool { // the name of an upstream, or of a tool of one
+		space, _, _ := strings.Cut(tool, ".")
+		return who.IsForeign(space)
+	}
+	shown.Warnings, shown.Keys, shown.Issuers, shown.Identity = nil, nil, nil, nil
+	shown.Orgs = without(l.Orgs, func(name string) bool { return name != own })
+	shown.Upstreams, shown.Tools = without(l.Upstreams, foreign), without(l.Tools, foreign)
+	shown.Approvals, shown.Accepts = without(l.Approvals, foreign), without(l.Accepts, foreign)
+	shown.Hooks = without(l.Hooks, func(name string) bool { org := l.Hooks[name].Org; return org != "" && org != own })
+	shown.Policy = slices.DeleteFunc(slices.Clone(l.Policy), func(r PolicyRule) bool { return foreign(r.Tool) })
+	shown.Readers = slices.DeleteFunc(slices.Clone(l.Readers), foreign)
+	return &shown
+}
+
+// without returns a copy of a table without some of its entries.
+func without[T any](entries map[string]T, drop func(name string) bool) map[string]T {
+	rest := maps.Clone(entries)
+	maps.DeleteFunc(rest, func(name string, _ T) bool { return drop(name) })
+	return rest
+}
+
+// Values of blobs other than the path of a folder.
+const (
+	BlobsInFolder   = "folder"
+	BlobsInDatabase = "database"
+)
+
+// checkBlobs accepts the known values and absolute paths.
+func checkBlobs(where string) error {
+	if where == "" || where == BlobsInFolder || where == BlobsInDatabase || filepath.IsAbs(where) {
+		return nil
+	}
+	return fault.New(fault.Config, "blobs: %q is neither %s nor %s nor the absolute path of a folder", where, BlobsInFolder, BlobsInDatabase).
+		WithHint("omit it: contents are stored in the data folder, or in the database with Postgres")
+}
+
+// ContentsFolder is the name of the contents' folder in a data folder and in a backup.
+const ContentsFolder = "cas"
+
+// ContentLocation reports whether contents are stored in the database, and returns their
+// folder otherwise. It is a subfolder of data unless the configuration names another.
+func (c *Config) ContentLocation(kind db.Kind, data string) (inDatabase bool, folder string) {
+	inDatabase = c.Blobs == BlobsInDatabase || c.Blobs == "" && kind == db.Postgres
+	if filepath.IsAbs(c.Blobs) {
+		return inDatabase, c.Blobs
+	}
+	return inDatabase, filepath.Join(data, ContentsFolder)
 }

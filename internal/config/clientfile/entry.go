@@ -3,11 +3,15 @@ package clientfile
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
@@ -319,4 +323,234 @@ func (e entryReader) duration(keys ...string) time.Duration {
 	}
 	e.warn("%s is not a duration", key)
 	return 0
+}
+
+// Launch is how a client reaches a server: it starts a command, or it connects to a
+// URL.
+type Launch struct {
+	Command string
+	Args    []string
+	URL     string
+	Headers map[string]string
+}
+
+// The entries, whose fields are in the order in which clients write them.
+type (
+	commandEntry struct {
+		Type    string   `json:"type,omitempty"`
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	localEntry struct {
+		Type    string   `json:"type"`
+		Command []string `json:"command"`
+		Enabled bool     `json:"enabled"`
+	}
+	urlEntry struct {
+		Type      string            `json:"type,omitempty"`
+		URL       string            `json:"url,omitempty"`
+		ServerURL string            `json:"serverUrl,omitempty"`
+		HTTPURL   string            `json:"httpUrl,omitempty"`
+		Headers   map[string]string `json:"headers,omitempty"`
+		Enabled   bool              `json:"enabled,omitempty"`
+	}
+	codexURL struct {
+		URL     string            `json:"url"`
+		Headers map[string]string `json:"http_headers,omitempty"`
+	}
+	extension struct {
+		Enabled     bool              `json:"enabled"`
+		Type        string            `json:"type"`
+		Name        string            `json:"name"`
+		Description string            `json:"description"`
+		Command     string            `json:"cmd,omitempty"`
+		Args        []string          `json:"args,omitempty"`
+		URI         string            `json:"uri,omitempty"`
+		Headers     map[string]string `json:"headers,omitempty"`
+		Timeout     int               `json:"timeout"`
+	}
+)
+
+func stdioPlain(l Launch) any { return commandEntry{Command: l.Command, Args: l.Args} }
+
+func stdioTyped(l Launch) any {
+	return commandEntry{Type: "stdio", Command: l.Command, Args: l.Args}
+}
+
+// entryOf returns entries of clients that write the URL under a key, with a type if
+// they have one: without it, several of them take it for the former transport.
+func entryOf(command func(Launch) any, kind, key string) func(Launch) (any, error) {
+	return func(l Launch) (any, error) {
+		if l.URL == "" {
+			return command(l), nil
+		}
+		e := urlEntry{Type: kind, Headers: l.Headers}
+		switch key {
+		case "serverUrl":
+			e.ServerURL = l.URL
+		case "httpUrl":
+			e.HTTPURL = l.URL
+		default:
+			e.URL = l.URL
+		}
+		return e, nil
+	}
+}
+
+func onlyCommand(l Launch) (any, error) {
+	if l.URL != "" {
+		return nil, fault.New(fault.InvalidParams, "Claude Desktop starts commands only").
+			WithHint("omit --url; or add the URL in its settings, under Connectors")
+	}
+	return stdioPlain(l), nil
+}
+
+func opencodeEntry(l Launch) (any, error) {
+	if l.URL != "" {
+		return urlEntry{Type: "remote", URL: l.URL, Headers: l.Headers, Enabled: true}, nil
+	}
+	return localEntry{"local", append([]string{l.Command}, l.Args...), true}, nil
+}
+
+func codexEntry(l Launch) (any, error) {
+	if l.URL != "" {
+		return codexURL{l.URL, l.Headers}, nil
+	}
+	return stdioPlain(l), nil
+}
+
+func gooseEntry(l Launch) (any, error) {
+	e := extension{Enabled: true, Type: "stdio", Name: "luanette", Description: "All your tool servers", Command: l.Command, Args: l.Args, Timeout: 300}
+	if l.URL != "" {
+		e.Type, e.URI, e.Headers = "streamable_http", l.URL, l.Headers
+	}
+	return e, nil
+}
+
+func claudeAdd(name string, l Launch) []string {
+	if l.URL == "" {
+		return append([]string{"claude", "mcp", "add", "-s", "user", name, "--", l.Command}, l.Args...)
+	}
+	argv := []string{"claude", "mcp", "add", "-s", "user", "-t", "http", name, l.URL}
+	for _, key := range slices.Sorted(maps.Keys(l.Headers)) {
+		argv = append(argv, "-H", key+": "+l.Headers[key])
+	}
+	return argv
+}
+
+// codexAdd leaves headers to an edit, which codex has no flag for.
+func codexAdd(name string, l Launch) []string {
+	switch {
+	case l.URL == "":
+		return append([]string{"codex", "mcp", "add", name, "--", l.Command}, l.Args...)
+	case len(l.Headers) > 0:
+		return nil
+	default:
+		return []string{"codex", "mcp", "add", name, "--url", l.URL}
+	}
+}
+
+func geminiAdd(name string, l Launch) []string {
+	if l.URL == "" {
+		return append([]string{"gemini", "mcp", "add", "-s", "user", name, l.Command}, l.Args...)
+	}
+	argv := []string{"gemini", "mcp", "add", "-s", "user", "-t", "http"}
+	for _, key := range slices.Sorted(maps.Keys(l.Headers)) {
+		argv = append(argv, "-H", key+": "+l.Headers[key])
+	}
+	return append(argv, name, l.URL)
+}
+
+// Input is a value that a client asks a person for, and does not keep in the file.
+type Input struct {
+	ID          string   `json:"id"`
+	Description string   `json:"description,omitempty"`
+	Secret      bool     `json:"secret,omitempty"`
+	Default     string   `json:"default,omitempty"`
+	Options     []string `json:"options,omitempty"`
+}
+
+// forms converts a client's ways to write variables into ours: ${VAR},
+// ${VAR:-default}, ${env:VAR}, ${file:PATH}, and ${input:ID} for what is asked.
+type forms struct {
+	variables Variables
+	home      string
+	project   string   // the folder of the project the file belongs to, or ""
+	folder    string   // of the file
+	inputs    *[]Input // that were found
+}
+
+// Variables names how a client writes variables.
+type Variables string
+
+// The ways to write variables. VSCode's are understood everywhere.
+const (
+	VSCode   Variables = ""         // ${env:VAR}, ${userHome}, ${workspaceFolder}, ${input:ID}; also ${VAR} and ${VAR:-default}
+	Shell    Variables = "shell"    // $VAR, too
+	OpenCode Variables = "opencode" // {env:VAR}, {file:PATH}
+	Continue Variables = "continue" // ${{ secrets.NAME }}
+)
+
+var (
+	dollarName    = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	braceForm     = regexp.MustCompile(`\{(env|file):([^}]*)\}`)
+	secretsForm   = regexp.MustCompile(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z0-9_.-]+)\s*\}\}`)
+	plainVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	inputForm     = regexp.MustCompile(`\$\{input:([^}]+)\}`)
+)
+
+func (f forms) convert(text string) string {
+	if !strings.ContainsAny(text, "${") {
+		return text
+	}
+	switch f.variables {
+	case Shell:
+		text = dollarName.ReplaceAllString(text, "${${1}}")
+	case OpenCode:
+		text = braceForm.ReplaceAllStringFunc(text, f.brace)
+	case Continue:
+		text = secretsForm.ReplaceAllStringFunc(text, func(form string) string {
+			name := secretsForm.FindStringSubmatch(form)[1]
+			f.ask(Input{ID: name, Description: "Continue keeps it as a secret", Secret: true})
+			return "${input:" + name + "}"
+		})
+	}
+	for _, m := range inputForm.FindAllStringSubmatch(text, -1) {
+		f.ask(Input{ID: m[1]})
+	}
+	return f.folders(text)
+}
+
+// brace converts a form of opencode.
+func (f forms) brace(form string) string {
+	m := braceForm.FindStringSubmatch(form)
+	if m[1] == "env" {
+		return "${env:" + m[2] + "}"
+	}
+	path := m[2]
+	if rest, below := strings.CutPrefix(path, "~/"); below {
+		path = filepath.Join(f.home, rest)
+	} else if !filepath.IsAbs(path) {
+		path = filepath.Join(f.folder, path)
+	}
+	return "${file:" + path + "}"
+}
+
+// folders replaces the folders that are known.
+func (f forms) folders(text string) string {
+	pairs := []string{"${pathSeparator}", string(filepath.Separator), "${/}", string(filepath.Separator)}
+	if f.home != "" {
+		pairs = append(pairs, "${userHome}", f.home)
+	}
+	if f.project != "" {
+		pairs = append(pairs, "${workspaceFolder}", f.project, "${workspaceFolderBasename}", filepath.Base(f.project))
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// ask records an input.
+func (f forms) ask(input Input) {
+	if !slices.ContainsFunc(*f.inputs, func(known Input) bool { return known.ID == input.ID }) {
+		*f.inputs = append(*f.inputs, input)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"embed"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 // Migrations create the tables of the package.
@@ -210,4 +212,32 @@ func (s *Store) write(ctx context.Context, tx *db.Tx, w Entry, name, by string) 
 		return fault.Wrap(fault.Internal, err, "store the upstream %s", name)
 	}
 	return nil
+}
+
+// secret reports whether the settings may contain a secret: in the headers, or in the
+// query of the URL.
+func (s Server) secret() bool {
+	if len(s.Headers) > 0 {
+		return true
+	}
+	u, err := url.Parse(s.URL)
+	return err != nil || u.RawQuery != "" || u.User != nil
+}
+
+// SameOrigin reports whether two URLs belong to the same server, so that headers for
+// one may be sent to the other.
+func SameOrigin(a, b string) bool {
+	one, err := url.Parse(a)
+	if err != nil {
+		return false
+	}
+	other, err := url.Parse(b)
+	return err == nil && one.Scheme == other.Scheme && one.Host == other.Host
+}
+
+// Personal lists the tables with changes by people, which stay.
+func Personal() []personal.Table {
+	return []personal.Table{
+		{Name: "wanted_upstreams", Where: "changed_by = FULLNAME OR OWNER(changed_by)", Hidden: []string{"settings"}, Set: "changed_by = PSEUDONYM"},
+	}
 }

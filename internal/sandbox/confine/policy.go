@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Args are the arguments by which our own program becomes a sandbox's first process.
@@ -120,4 +121,90 @@ func within(path string, folders []string) bool {
 func Below(path, folder string) bool {
 	rest, found := strings.CutPrefix(path, folder)
 	return found && (rest == "" || rest[0] == filepath.Separator || strings.HasSuffix(folder, string(filepath.Separator)))
+}
+
+// Limits are profile.Limits. Zero means a default.
+type Limits struct {
+	Memory    int64
+	CPU       float64
+	Processes int
+	Files     int
+	Time      time.Duration
+	Disk      int64
+}
+
+// Defaults of Limits.
+const (
+	DefaultFiles     = 4096
+	DefaultProcesses = 512
+	DefaultDisk      = 10 << 30
+	mostMemory       = 8 << 30 // or half of the computer's, if that is less
+	mostTmp          = 512 << 20
+)
+
+// MaxProcesses is how many processes a program may have, and threads each of them.
+func (l Limits) MaxProcesses() int {
+	if l.Processes > 0 {
+		return l.Processes
+	}
+	return DefaultProcesses
+}
+
+// MaxTasks is how many threads all processes of a program may have.
+func (l Limits) MaxTasks() int { return 4 * l.MaxProcesses() }
+
+// MaxMemory is how much memory all processes of a program may have.
+func (l Limits) MaxMemory() int64 {
+	if l.Memory > 0 {
+		return l.Memory
+	}
+	return min(mostMemory, computerMemory()/2)
+}
+
+// maxDisk is how large the private folders of a program may be.
+func (l Limits) maxDisk() int64 {
+	if l.Disk > 0 {
+		return l.Disk
+	}
+	return DefaultDisk
+}
+
+// maxTmp is how large the private /tmp may be, which is in memory.
+func (l Limits) maxTmp() int64 { return min(mostTmp, l.maxDisk(), l.MaxMemory()/2) }
+
+// The kinds of a Message. Those of sockets come with a descriptor.
+const (
+	Listener = "listener" // of the gateway
+	Direct   = "direct"   // a listener of connections that do not ask the gateway
+	Names    = "names"    // a packet socket for questions about names
+	Started  = "started"
+	Failed   = "failed"
+	Noted    = "noted"
+)
+
+// Message is what the child process tells the one that started it.
+type Message struct {
+	Kind  string
+	Step  string `json:",omitempty"` // of Failed: what was being done
+	Error string `json:",omitempty"`
+	Notes []Note `json:",omitempty"`
+}
+
+// What a Note is about. The words are those of profile.Refusal. That package is not
+// imported: what this one imports is initialised before the program can start.
+const (
+	Reading    = "read"
+	Writing    = "write"
+	Executing  = "execute"
+	Connecting = "connect" // Object is host:port
+	Calling    = "call"    // of the kernel; Object names the system call
+	Using      = "use"     // of more than a limit allows
+)
+
+// Note is something that the program did, or tried.
+type Note struct {
+	Action  string
+	Object  string
+	Refused bool
+	Allow   string `json:",omitempty"` // the setting that would allow it, if that does not follow from the others
 }

@@ -183,3 +183,124 @@ func (p *Policy) killRest() {
 		}
 	}
 }
+
+// Attributes are those of the process that is to apply the policy. It is in a session of
+// its own, whose group has all its processes.
+//
+// In a new user namespace our own ids stay what they are. An id other than 0 loses its
+// capabilities when it executes a program: ambient ones stay.
+func (p *Policy) Attributes() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if !p.Namespaces {
+		return attr
+	}
+	attr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	if p.Network != HostNetwork {
+		attr.Cloneflags |= unix.CLONE_NEWNET
+	}
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_PTRACE, unix.CAP_SETPCAP}
+	return attr
+}
+
+// LandlockVersion is the kernel's version of Landlock; 0 if it has none.
+func LandlockVersion() int { return landlockABI() }
+
+// FilterSupport says why system calls cannot be filtered here; empty if they can.
+func FilterSupport() string {
+	if auditArch == 0 {
+		return "the system calls of " + runtime.GOARCH + " are not known"
+	}
+	return ""
+}
+
+// restrict takes away from this thread what the program may not have. The order matters:
+// capabilities before no_new_privs, Landlock before the filter that would refuse it.
+func (p *Policy) restrict() (*watcher, error) {
+	rules, err := p.landlockRules()
+	if err != nil {
+		return nil, step("Landlock", err)
+	}
+	if !p.Namespaces {
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	}
+	if err := step("limits", p.limit()); err != nil {
+		return nil, err
+	}
+	if err := step("capabilities", dropCapabilities()); err != nil {
+		return nil, err
+	}
+	if err := step("no_new_privs", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)); err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil { // the program cannot look into this process
+		return nil, step("dumpable", err)
+	}
+	if err := step("descriptors", unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)); err != nil {
+		return nil, err
+	}
+	if err := step("Landlock", rules.enforce()); err != nil {
+		return nil, err
+	}
+	if !p.Seccomp {
+		return nil, nil // nothing is watched
+	}
+	watch, err := p.filter()
+	return watch, step("seccomp", err)
+}
+
+// dropCapabilities drops all of this thread. Without the bounding set, root would get
+// them back when it executes a program.
+func dropCapabilities() error {
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	for capability := range uintptr(64) {
+		_ = unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	return unix.Capset(&header, &none[0])
+}
+
+// computerMemory is the size of the computer's memory.
+func computerMemory() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 2 * mostMemory
+	}
+	return int64(info.Totalram) * int64(info.Unit) // its type depends on the processor
+}
+
+// limit sets the limits of this process, which the program inherits. They hold for each of
+// its processes; for all together there is the cgroup, or else the guard.
+func (p *Policy) limit() error {
+	l := p.Limits
+	set := map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: DefaultFiles, unix.RLIMIT_NPROC: uint64(l.MaxTasks())}
+	if l.Files > 0 {
+		set[unix.RLIMIT_NOFILE] = uint64(l.Files)
+	}
+	if l.Time > 0 {
+		set[unix.RLIMIT_CPU] = uint64(max(1, l.Time.Seconds()))
+	}
+	for resource, most := range set {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(resource, &now); err != nil {
+			return err
+		}
+		most = min(most, now.Max) // it may be lower already, and cannot be raised
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limitMemory keeps a process of the program from growing faster than the guard looks.
+// What is reserved but not used counts, too. It is not for this process, which has more
+// reserved.
+func (p *Policy) limitMemory(pid int) {
+	if p.Limits.Memory > 0 && !p.Cgroup {
+		most := 2 * uint64(p.Limits.Memory)
+		_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}, nil) // it may have ended already
+	}
+}

@@ -1,15 +1,53 @@
+// Package launch starts programs inside the limits of their profile.
 package launch
 
 import (
 	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
+
+// Gateway is the only way out of a program that has no network of its own.
+type Gateway interface {
+	// Env returns the variables, as NAME=value, by which the program finds the gateway at
+	// address, a host:port that it can connect to.
+	Env(address string) []string
+
+	// Files are files that the program must be able to read, such as certificates.
+	Files() []string
+
+	// Serve accepts the program's connections until the listener is closed. If shared,
+	// other programs of this computer reach the listener, too, and the gateway must
+	// check that a connection is from the program, by a password in Env.
+	Serve(listener net.Listener, shared bool)
+
+	// Ports are the ports of other hosts at which the gateway takes connections of
+	// programs that do not know it.
+	Ports() []int
+
+	// ServeDirect accepts connections that the program believes to have with another
+	// host, until the listener is closed. Their local address is that of the host.
+	ServeDirect(listener net.Listener)
+
+	// ServeNames answers questions of DNS until conn is closed, with addresses by which
+	// the gateway knows the name again.
+	ServeNames(conn net.PacketConn)
+
+	// HostOf is the host that the program means by an address.
+	HostOf(address netip.Addr) string
+
+	// Close releases it, also if it was never served.
+	Close()
+}
 
 // Launcher starts programs inside their profiles. Its fields must not change after the
 // first use.
@@ -114,4 +152,54 @@ func withVariables(env []string, set map[string]string) []string {
 		out = append(out, name+"="+value)
 	}
 	return out
+}
+
+// link makes what a profile gives of the user's home visible at the same place of the
+// private one: a program that may read ~/.kube looks for it below its own HOME. What the
+// program has made there itself stays.
+func (l *Launcher) link(private folders, p profile.Profile) {
+	if l.Home == "" || l.Home == "/" {
+		return
+	}
+	root, err := os.OpenRoot(private.home) // the program may have put links there that lead out
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for _, path := range slices.Concat(p.Read, p.Write) {
+		rest, below := strings.CutPrefix(path, l.Home+"/")
+		if !below || strings.HasPrefix(private.home+"/", path+"/") {
+			continue
+		}
+		if root.MkdirAll(filepath.Dir(rest), 0o700) == nil {
+			_ = root.Symlink(path, rest) // it exists already, or the program does without
+		}
+	}
+}
+
+// note notes that a program runs, or has ended.
+func (l *Launcher) note(c *Command, runs bool) {
+	if l == nil {
+		return
+	}
+	l.runningLock.Lock()
+	defer l.runningLock.Unlock()
+	if !runs {
+		delete(l.started, c.Process.Pid)
+		return
+	}
+	if l.started == nil {
+		l.started = map[int]string{}
+	}
+	l.started[c.Process.Pid] = c.name
+}
+
+// Started returns the programs that run: the names of their profiles, by process id.
+func (l *Launcher) Started() map[int]string {
+	if l == nil {
+		return nil
+	}
+	l.runningLock.Lock()
+	defer l.runningLock.Unlock()
+	return maps.Clone(l.started)
 }

@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/netip"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/sandbox/confine"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
@@ -77,3 +80,81 @@ func exists(n confine.Note) bool {
 	_, err := os.Lstat(path)
 	return err == nil || !errors.Is(err, os.ErrNotExist)
 }
+
+// refusalFile is where the refusals of a program's last run are kept.
+func (l *Launcher) refusalFile(name string) string {
+	return filepath.Join(l.Folder, safeName(name), "refused.jsonl")
+}
+
+// Refusals are what a program was refused in its last run, the oldest first.
+func (l *Launcher) Refusals(name string) ([]profile.Refusal, error) {
+	file, err := os.Open(l.refusalFile(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "read what %s was refused", name)
+	}
+	defer file.Close()
+	var refusals []profile.Refusal
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var r profile.Refusal
+		if json.Unmarshal(lines.Bytes(), &r) == nil {
+			refusals = append(refusals, r)
+		}
+	}
+	return refusals, lines.Err()
+}
+
+// Keep adds a refusal of another part of the sandbox to those of the program's run.
+func (l *Launcher) Keep(r profile.Refusal) {
+	l.keep(r)
+	for _, c := range l.runningAs(r.Name) {
+		if c.Refused != nil {
+			c.Refused(r)
+		}
+	}
+}
+
+// runningAs are the programs of a name that run.
+func (l *Launcher) runningAs(name string) (found []*Command) {
+	l.runningLock.Lock()
+	defer l.runningLock.Unlock()
+	for c := range l.running {
+		if c.name == name {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// isRunning says whether refusals of other parts are also those of a program that runs.
+func (l *Launcher) isRunning(c *Command, runs bool) {
+	l.runningLock.Lock()
+	defer l.runningLock.Unlock()
+	if l.running == nil {
+		l.running = map[*Command]bool{}
+	}
+	if runs {
+		l.running[c] = true
+	} else {
+		delete(l.running, c)
+	}
+}
+
+// keep adds a refusal to the file. That nothing can be written is no reason to disturb
+// the program: the event says the same.
+func (l *Launcher) keep(r profile.Refusal) {
+	file, err := os.OpenFile(l.refusalFile(r.Name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if text, err := json.Marshal(r); err == nil {
+		_, _ = file.Write(append(text, '\n'))
+	}
+}
+
+// forget begins a new run.
+func (l *Launcher) forget(name string) { _ = os.Remove(l.refusalFile(name)) }

@@ -2,8 +2,14 @@
 package profile
 
 import (
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/secret"
 )
 
 // Level is how much is closed before the lists of a Profile open something again.
@@ -69,4 +75,81 @@ func (p Profile) Equal(other Profile) bool {
 		p.Require == other.Require && p.Limits == other.Limits &&
 		slices.Equal(p.Read, other.Read) && slices.Equal(p.Write, other.Write) && slices.Equal(p.Network, other.Network) &&
 		slices.EqualFunc(p.Credentials, other.Credentials, Credential.Equal)
+}
+
+// Engines that run containers, for Level "docker:IMAGE" and "podman:IMAGE".
+const (
+	Docker = "docker"
+	Podman = "podman"
+)
+
+// Container is the engine and the image of a level that is a container.
+func (l Level) Container() (engine, image string, is bool) {
+	engine, image, found := strings.Cut(string(l), ":")
+	return engine, image, found && (engine == Docker || engine == Podman) && image != ""
+}
+
+// Check refuses a level that does not exist.
+func (l Level) Check() error {
+	if _, _, is := l.Container(); is || l == "" || l == Off || l == Open || l == Strict {
+		return nil
+	}
+	return fault.New(fault.Config, "there is no sandbox level %q", string(l)).
+		WithHint("use off, open, strict, docker:IMAGE or podman:IMAGE; docs/sandbox.md")
+}
+
+// Credential is a secret that a program uses without having it: its variable has a
+// placeholder, which the gateway replaces in requests to the hosts.
+type Credential struct {
+	Name     string
+	Variable string      // of the program's environment
+	Value    secret.Text // a reference to the secret, or the secret itself
+	Hosts    []string
+}
+
+// Equal reports whether nothing differs.
+func (c Credential) Equal(other Credential) bool {
+	return c.Name == other.Name && c.Variable == other.Variable && c.Value.Reveal() == other.Value.Reveal() && slices.Equal(c.Hosts, other.Hosts)
+}
+
+// Secrets are the folders and files with credentials that no program may read unless its
+// profile names them: below a home folder, and of the system. Those of the current user's
+// session are included by the user's id.
+func Secrets(home string, uid int) []string {
+	paths := []string{
+		"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/wireguard",
+		"/etc/NetworkManager/system-connections", "/etc/kubernetes", "/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key",
+		"/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/rancher", "/var/spool/cron", "/run/secrets", "/run/credentials",
+		// sockets by which a program gets more than its user's rights
+		"/run/docker.sock", "/run/podman", "/run/containerd", "/run/crio", "/run/dbus", "/run/snapd.socket", "/run/snapd-snap.socket", "/run/systemd/private",
+		"/run/libvirt", "/run/lxd.socket", "/var/snap/lxd", "/run/user/" + strconv.Itoa(uid),
+	}
+	if home == "" || home == "/" {
+		return paths
+	}
+	for _, name := range homeSecrets() {
+		paths = append(paths, filepath.Join(home, name))
+	}
+	return paths
+}
+
+// homeSecrets are the secret paths of a home folder.
+func homeSecrets() []string {
+	return []string{
+		// keys and logins of programs
+		".ssh", ".gnupg", ".pki", ".aws", ".azure", ".config/gcloud", ".config/doctl", ".config/gh", ".config/glab-cli", ".config/hub", ".config/op",
+		".config/rclone", ".config/sops", ".config/age", ".config/git/credentials", ".config/containers/auth.json", ".config/github-copilot",
+		".oci", ".bluemix", ".terraform.d", ".kube", ".minikube", ".docker/config.json", ".docker/run", ".netrc", ".git-credentials", ".npmrc", ".yarnrc.yml",
+		".pypirc", ".gem/credentials", ".cargo/credentials", ".cargo/credentials.toml", ".composer/auth.json", ".m2/settings.xml",
+		".gradle/gradle.properties", ".pgpass", ".my.cnf", ".vault-token", ".boto", ".s3cfg", ".password-store", ".local/share/keyrings",
+		".local/share/kwalletd", ".config/keepassxc", ".config/Bitwarden", ".config/1Password", ".vscode-server/data/User/globalStorage",
+		// agents and their conversations
+		".claude", ".claude.json", ".codex", ".gemini", ".config/Claude", ".cursor",
+		// browsers and mail
+		".mozilla", ".thunderbird", ".config/google-chrome", ".config/google-chrome-beta", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
+		".config/vivaldi", ".config/opera", ".librewolf", ".var/app", "snap/firefox", "snap/chromium", ".cache/mozilla", ".cache/google-chrome", ".cache/chromium",
+		".config/Signal", ".config/Slack", ".config/discord",
+		// what was typed
+		".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".lesshst",
+	}
 }
