@@ -47,7 +47,7 @@ func report(ctx context.Context, docs string) error {
 	defer manager.Close()
 	for _, name := range []string{"github", "stripe"} {
 		began, cpu := time.Now(), cpuTime()
-		spec := upstream.Spec{Name: name, Trusted: true, API: api.Settings{Kind: api.OpenAPI, Source: filepath.Join(docs, name+".json")}}
+		spec := upstream.Spec{Name: name, Trusted: true, Settings: upstream.Settings{API: api.Settings{Kind: api.OpenAPI, Source: filepath.Join(docs, name+".json")}}}
 		if err := manager.Add(spec); err != nil {
 			return err
 		}

@@ -170,7 +170,7 @@ func measure(ctx context.Context, counts []int, turns int, length time.Duration,
 		}
 		defer s.stop()
 		servers[role] = s
-		if err := manager.Add(upstream.Spec{Name: role, URL: s.url, Trusted: true}); err != nil {
+		if err := manager.Add(upstream.Spec{Name: role, Settings: upstream.Settings{URL: s.url}, Trusted: true}); err != nil {
 			return err
 		}
 		if _, err := connected.Next(ctx); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
@@ -187,19 +188,20 @@ func (c *upstreamAddCommand) hasAPISettings() bool {
 func (c *upstreamAddCommand) entry(url string, command []string) config.Upstream {
 	entry := config.Upstream{URL: url, OpenAPI: c.OpenAPI, GraphQL: c.GraphQL, GRPC: c.GRPC, Headers: c.Header, Env: c.Env, Trust: c.Trust, Sandbox: c.Sandbox, Network: c.Network}
 	entry.Read, entry.Write = config.AbsoluteFolders(c.Read), config.AbsoluteFolders(c.Write)
-	if c.hasAPISettings() {
-		entry.API = &config.UpstreamAPI{BaseURL: c.BaseURL, SchemaFile: c.Schema, Include: c.Include}
-	}
+	entry.API.BaseURL, entry.API.SchemaFile, entry.API.Include = c.BaseURL, c.Schema, c.Include
 	if len(command) > 0 {
 		entry.Command, entry.Args = command[0], command[1:]
 	}
-	switch {
-	case len(c.Expose) == 1 && c.Expose[0] == "all":
-		entry.Expose = "all"
-	case len(c.Expose) > 0:
-		entry.Expose = c.Expose
-	}
+	entry.Expose = exposeOf(c.Expose)
 	return entry
+}
+
+// exposeOf reads the flag --expose: all, none, or names of tools.
+func exposeOf(given []string) (e upstream.Expose) {
+	if len(given) != 1 || e.UnmarshalText([]byte(given[0])) != nil {
+		return given
+	}
+	return e
 }
 
 // added is what `luanette upstream add --json` prints.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/builtin"
@@ -84,7 +85,7 @@ func (p *Prober) use(ctx context.Context, spec upstream.Spec, timeout time.Durat
 	}
 	manager := upstream.New(options)
 	defer manager.Close()
-	spec.Start, spec.StartTimeout = upstream.Eager, timeout
+	spec.Start, spec.StartTimeout = upstream.Eager, duration.Duration(timeout)
 	if err := manager.Add(spec); err != nil {
 		return Probe{}, err
 	}

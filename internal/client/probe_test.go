@@ -28,9 +28,9 @@ func TestProbe(t *testing.T) {
 		works   bool
 		problem string
 	}{
-		"memory": {upstream.Spec{Command: "node", Args: []string{memory}, Start: upstream.Lazy}, time.Minute, true, ""},
-		"broken": {upstream.Spec{Command: "sh", Args: []string{"-c", "echo no password >&2; exit 1"}}, time.Minute, false, "no password"},
-		"silent": {upstream.Spec{Command: "sleep", Args: []string{"60"}}, time.Millisecond, false, "no answer within 1ms"},
+		"memory": {upstream.Spec{Settings: upstream.Settings{Command: "node", Args: []string{memory}, Start: upstream.Lazy}}, time.Minute, true, ""},
+		"broken": {upstream.Spec{Settings: upstream.Settings{Command: "sh", Args: []string{"-c", "echo no password >&2; exit 1"}}}, time.Minute, false, "no password"},
+		"silent": {upstream.Spec{Settings: upstream.Settings{Command: "sleep", Args: []string{"60"}}}, time.Millisecond, false, "no answer within 1ms"},
 	} {
 		c.spec.Name, c.spec.Trusted = name, true
 		probe, err := prober.Probe(t.Context(), c.spec, c.timeout)

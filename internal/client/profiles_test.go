@@ -117,8 +117,8 @@ func homeFolder(t *testing.T) string {
 // use makes the calls in the strict sandbox of the file.
 func (s profiled) use(t *testing.T) {
 	t.Helper()
-	if s.spec.Sandbox.Level != profile.Strict || len(s.calls.Calls) == 0 {
-		t.Fatalf("level %q, %d calls", s.spec.Sandbox.Level, len(s.calls.Calls))
+	if s.spec.Profile.Level != profile.Strict || len(s.calls.Calls) == 0 {
+		t.Fatalf("level %q, %d calls", s.spec.Profile.Level, len(s.calls.Calls))
 	}
 	var failed []string
 	probe, err := s.prober.use(t.Context(), s.spec, mostTime, func(m *upstream.Manager) error {

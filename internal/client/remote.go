@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -91,7 +92,7 @@ func Connect(ctx context.Context, address string, options Options) (Client, erro
 		manager.Close()
 		return nil, err
 	}
-	if err := awaitConnection(ctx, manager, bus, spec.Name, cmp.Or(options.Wait, spec.Wait)); err != nil {
+	if err := awaitConnection(ctx, manager, bus, spec.Name, cmp.Or(options.Wait, time.Duration(spec.Wait))); err != nil {
 		status, _ := manager.Status(spec.Name)
 		manager.Close()
 		if status.State == upstream.StateNeedsAuth {
@@ -129,7 +130,7 @@ func awaitConnection(ctx context.Context, manager *upstream.Manager, bus *event.
 
 // serverSpec is the server at an address as an upstream of this process.
 func serverSpec(address string) (upstream.Spec, error) {
-	spec := upstream.Spec{Name: "server", URL: address, Wait: 5 * time.Second, Trusted: true}
+	spec := upstream.Spec{Name: "server", Settings: upstream.Settings{URL: address, Wait: duration.Duration(5 * time.Second)}, Trusted: true}
 	if strings.HasPrefix(address, "zmq+") {
 		return spec, nil
 	}

@@ -80,7 +80,7 @@ func (p *Prober) Trace(ctx context.Context, spec upstream.Spec, o TraceOptions) 
 		return Traced{}, err
 	}
 	return Traced{Probe: probe, Failed: failed, Learned: profile.Learned{
-		Name: spec.Name, Given: spec.Sandbox, Arguments: slices.Concat(proposed.Read, proposed.Write), Home: launcher.Home, UserID: os.Getuid(),
+		Name: spec.Name, Given: spec.Profile, Arguments: slices.Concat(proposed.Read, proposed.Write), Home: launcher.Home, UserID: os.Getuid(),
 		Uses: trace.Uses(), Hosts: reached(gateway.Connections(spec.Name)),
 	}}, nil
 }

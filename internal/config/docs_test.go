@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
 // TestConfigurationPage checks that docs/configuration.md matches the settings; UPDATE=1
@@ -56,13 +57,14 @@ One table per tool server, ` + "`[upstreams.NAME]`" + `; NAME is its namespace i
 | key | type | meaning |
 |---|---|---|
 `)
-	upstream := reflect.TypeFor[Upstream]()
-	for i := range upstream.NumField() {
-		field := upstream.Field(i)
+	for field := range reflect.TypeFor[Upstream]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
-		if inner := field.Type; inner.Kind() == reflect.Pointer && inner.Elem().Kind() == reflect.Struct {
-			for part := range inner.Elem().Fields() {
+		if field.Type.Kind() == reflect.Struct {
+			for part := range field.Type.Fields() {
 				key, _, _ := strings.Cut(part.Tag.Get("toml"), ",")
+				if key == "-" {
+					continue
+				}
 				fmt.Fprintf(&out, "| `%s.%s` | %s | %s |\n", name, key, typeName(part.Type), part.Tag.Get("help"))
 			}
 			continue
@@ -111,7 +113,7 @@ func typeName(t reflect.Type) string {
 		return "duration"
 	case t == reflect.TypeFor[map[string]string]():
 		return "table of strings"
-	case t == reflect.TypeFor[any]():
+	case t == reflect.TypeFor[upstream.Expose](), t == reflect.TypeFor[upstream.Names]():
 		return "string or list"
 	case t.Kind() == reflect.Slice:
 		return "list of strings"

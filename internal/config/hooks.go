@@ -136,12 +136,6 @@ func (h Hook) read(name string, finder secret.Finder) (hook webhook.Hook, err er
 	return hook, nil
 }
 
-// hidden returns a copy without secrets.
-func (h Hook) hidden() Hook {
-	h.Secret, h.OldSecret = secret.Shown(h.Secret), secret.Shown(h.OldSecret)
-	return h
-}
-
 // hookItem is a hook as something that needs trust: it lets somebody else start a script.
 func (l *Loaded) hookItem(name string) trust.Item {
 	h := l.Hooks[name]

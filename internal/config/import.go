@@ -3,7 +3,6 @@ package config
 import (
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
@@ -118,20 +118,15 @@ func (c *Candidate) asks(key string) bool {
 
 var inputForm = regexp.MustCompile(`\$\{input:([^}]+)\}`)
 
-// mapTexts returns a spec with all its texts changed: those of the environment and the
-// headers by hidden, which may refer to secrets, the others by shown.
+// mapTexts returns a spec with all its texts changed: those that may refer to secrets by
+// hidden, the others by shown.
 func mapTexts(spec upstream.Spec, shown, hidden func(string) string) upstream.Spec {
-	spec.URL, spec.Command, spec.Cwd, spec.EnvFile = shown(spec.URL), shown(spec.Command), shown(spec.Cwd), shown(spec.EnvFile)
-	spec.Args = slices.Clone(spec.Args)
-	for i := range spec.Args {
-		spec.Args[i] = shown(spec.Args[i])
-	}
-	spec.Env, spec.Headers = maps.Clone(spec.Env), maps.Clone(spec.Headers)
-	for _, table := range []map[string]string{spec.Env, spec.Headers} {
-		for key, value := range table {
-			table[key] = hidden(value)
+	_ = tagged.Texts(&spec.Settings, "vars", func(kind, text string) (string, error) {
+		if kind == "secret" {
+			return hidden(text), nil
 		}
-	}
+		return shown(text), nil
+	})
 	return spec
 }
 
@@ -179,8 +174,7 @@ func Import(ctx context.Context, sources Sources, c Candidate, given map[string]
 			return inputForm.ReplaceAllStringFunc(text, func(form string) string { return with[inputForm.FindStringSubmatch(form)[1]] })
 		}
 	}
-	spec := mapTexts(c.Spec, replace(values), replace(references))
-	entry := upstreamOf(spec)
+	entry := mapTexts(c.Spec, replace(values), replace(references)).Settings
 	if entry.Command != "" {
 		entry.Sandbox = c.Sandbox
 	}
@@ -199,20 +193,6 @@ func storeInput(sources Sources, name string, input clientfile.Input, given map[
 		return reference, value, err
 	}
 	return readSecret(sources, name)
-}
-
-// upstreamOf returns the table of a spec.
-func upstreamOf(s upstream.Spec) Upstream {
-	u := Upstream{
-		URL: s.URL, Command: s.Command, Args: s.Args, Env: s.Env, EnvFile: s.EnvFile, Cwd: s.Cwd,
-		Transport: s.Transport, Protocol: s.Protocol, Headers: s.Headers, BearerEnv: s.BearerEnv,
-		Timeout: Duration(s.Timeout), Start: s.Start, Idle: Duration(s.Idle),
-		Allowed: s.AllowedTools, Disabled: s.DisabledTools, ReadOnly: s.ReadOnly,
-	}
-	if o := s.OAuth; o.ClientID+o.ClientSecret+o.Issuer != "" || len(o.Scopes) > 0 || o.RedirectPort != 0 {
-		u.OAuth = &UpstreamOAuth{ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes, Issuer: o.Issuer, RedirectPort: o.RedirectPort}
-	}
-	return u
 }
 
 // Copied names the variables and headers whose values look secret and are copied into

@@ -15,11 +15,11 @@ func TestCandidatesWithOtherAccounts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "luanette.toml")
 	writeFile(t, file, "[upstreams.git]\ncommand = \"git-server\"\nenv = { TOKEN = \"mine\" }\n")
 	server := func(token string) clientfile.Server {
-		return clientfile.Server{Key: "git", Spec: upstream.Spec{Name: "git", Command: "git-server", Env: map[string]string{"TOKEN": token}}}
+		return clientfile.Server{Key: "git", Spec: upstream.Spec{Name: "git", Settings: upstream.Settings{Command: "git-server", Env: map[string]string{"TOKEN": token}}}}
 	}
 	found := []clientfile.Found{{
 		File:    clientfile.File{Client: clientfile.Client{Name: "cursor"}},
-		Servers: []clientfile.Server{server("mine"), server("${input:token}"), server("work"), server("work"), {Key: "git", Spec: upstream.Spec{Name: "git", Command: "git-server"}}},
+		Servers: []clientfile.Server{server("mine"), server("${input:token}"), server("work"), server("work"), {Key: "git", Spec: upstream.Spec{Name: "git", Settings: upstream.Settings{Command: "git-server"}}}},
 	}}
 	all, err := load(t, Sources{File: file}).Candidates(found, Environment{})
 	if err != nil {

@@ -25,52 +25,16 @@ type OAuth struct {
 	MetadataURL string `toml:"client_metadata_url" help:"URL of our client metadata for authorization servers: https://HOST/oauth/client.json of this server, or a copy of that document"`
 }
 
-// UpstreamOAuth configures the login to one upstream.
-type UpstreamOAuth struct {
-	ClientID     string   `toml:"client_id,omitempty" help:"client id at the authorization server, if it does not register clients automatically"`
-	ClientSecret string   `toml:"client_secret,omitempty" secret:"all" help:"client secret, as a reference such as ${env:NAME}"`
-	ClientKey    string   `toml:"client_key,omitempty" secret:"all" help:"private key that signs client assertions, instead of a secret (PEM, PKCS #8), as a reference"`
-	Scopes       []string `toml:"scopes,omitempty" help:"scopes to request, instead of those that the upstream asks for"`
-	Issuer       string   `toml:"issuer,omitempty" help:"the only authorization server that may be used"`
-	Grant        string   `toml:"grant,omitempty" help:"code (a person consents in a browser), device, or credentials (no person is needed: client_id and its secret or key suffice); on-behalf-of for login = \"exchange\" at Microsoft Entra"`
-	Audience     string   `toml:"audience,omitempty" help:"for login = \"exchange\": the audience of the token, instead of the upstream's address as resource"`
-	Subject      string   `toml:"subject,omitempty" help:"for login = \"exchange\" and \"id-jag\": which token of the person's sign-in is exchanged: access_token, id_token or refresh_token"`
-	RedirectPort int      `toml:"redirect_port,omitempty" help:"port that luanette upstream login listens on for the browser; 0 means any"`
-}
-
-func (u *UpstreamOAuth) settings() upstream.OAuth {
-	if u == nil {
-		return upstream.OAuth{}
-	}
-	return upstream.OAuth{
-		ClientID: u.ClientID, ClientSecret: u.ClientSecret, ClientKey: u.ClientKey,
-		Scopes: u.Scopes, Issuer: u.Issuer, Grant: u.Grant, RedirectPort: u.RedirectPort,
-		Audience: u.Audience, Subject: u.Subject,
-	}
-}
-
-// hidden returns a copy without secrets.
-func (u *UpstreamOAuth) hidden() *UpstreamOAuth {
-	if u == nil {
-		return nil
-	}
-	shown := *u
-	shown.ClientSecret, shown.ClientKey = secret.Shown(u.ClientSecret), secret.Shown(u.ClientKey)
-	return &shown
-}
-
-func (u *UpstreamOAuth) check(name, login string) error {
-	if u == nil {
-		u = &UpstreamOAuth{}
-	}
-	if err := u.checkExchange(name, login); err != nil {
+// checkLogin refuses logins to an upstream that cannot work.
+func checkLogin(name string, u Upstream) error {
+	if err := checkExchange(name, u); err != nil {
 		return err
 	}
-	grants := []string{"", oauth.GrantCode, oauth.GrantDevice, oauth.GrantCredentials, exchange.GrantBehalf}
+	o, grants := u.OAuth, []string{"", oauth.GrantCode, oauth.GrantDevice, oauth.GrantCredentials, exchange.GrantBehalf}
 	switch {
-	case !slices.Contains(grants, u.Grant):
-		return fault.New(fault.Config, "upstreams.%s.oauth.grant: %q is unknown", name, u.Grant).WithHint("use code, device or credentials")
-	case u.Grant == oauth.GrantCredentials && (u.ClientID == "" || u.ClientSecret == "" && u.ClientKey == ""):
+	case !slices.Contains(grants, o.Grant):
+		return fault.New(fault.Config, "upstreams.%s.oauth.grant: %q is unknown", name, o.Grant).WithHint("use code, device or credentials")
+	case o.Grant == oauth.GrantCredentials && (o.ClientID == "" || o.ClientSecret == "" && o.ClientKey == ""):
 		return fault.New(fault.Config, "upstreams.%s.oauth: credentials needs client_id, and client_secret or client_key", name)
 	}
 	return nil
@@ -78,16 +42,16 @@ func (u *UpstreamOAuth) check(name, login string) error {
 
 // checkExchange refuses exchanges that cannot work, or could give tokens of people to a
 // server that the upstream chooses.
-func (u *UpstreamOAuth) checkExchange(name, login string) error {
-	exchanges := login == upstream.LoginExchange || login == upstream.LoginIDJAG
+func checkExchange(name string, u Upstream) error {
+	o, exchanges := u.OAuth, u.Login == upstream.LoginExchange || u.Login == upstream.LoginIDJAG
 	switch {
-	case !exchanges && (u.Audience != "" || u.Subject != "" || u.Grant == exchange.GrantBehalf):
+	case !exchanges && (o.Audience != "" || o.Subject != "" || o.Grant == exchange.GrantBehalf):
 		return fault.New(fault.Config, "upstreams.%s.oauth: audience, subject and on-behalf-of are for tokens that are exchanged", name).WithHint(`set login = "exchange"`)
-	case u.Subject != "" && !slices.Contains(exchange.Subjects, u.Subject):
-		return fault.New(fault.Config, "upstreams.%s.oauth.subject: %q is unknown", name, u.Subject).WithHint("use %s", strings.Join(exchange.Subjects, ", "))
-	case exchanges && u.ClientID != "" && u.Issuer == "":
+	case o.Subject != "" && !slices.Contains(exchange.Subjects, o.Subject):
+		return fault.New(fault.Config, "upstreams.%s.oauth.subject: %q is unknown", name, o.Subject).WithHint("use %s", strings.Join(exchange.Subjects, ", "))
+	case exchanges && o.ClientID != "" && o.Issuer == "":
 		return fault.New(fault.Config, "upstreams.%s.oauth: client_id needs issuer", name).WithHint("the client's secret and the tokens of people are for that authorization server only")
-	case login == upstream.LoginIDJAG && u.ClientID == "":
+	case u.Login == upstream.LoginIDJAG && o.ClientID == "":
 		return fault.New(fault.Config, "upstreams.%s: login = \"id-jag\" needs oauth.issuer and oauth.client_id", name).
 			WithHint("those of this server at the upstream's authorization server; docs/people.md")
 	}
@@ -139,27 +103,6 @@ func (l *Loaded) OAuthKey(secrets secret.Finder) (secret.Text, error) {
 		return secret.Text{}, fault.Wrap(fault.Config, err, "read %s", path)
 	}
 	return secret.New(strings.TrimSpace(string(text))), nil
-}
-
-// UpstreamCurve has the keys for a ZeroMQ backend that uses CURVE.
-type UpstreamCurve struct {
-	Server string `toml:"server,omitempty" help:"the backend's public key"`
-	Secret string `toml:"secret,omitempty" secret:"all" help:"this server's secret key, as a reference such as ${file:PATH}; needed if the backend allows only known clients"`
-}
-
-func (u *UpstreamCurve) settings() upstream.Curve {
-	if u == nil {
-		return upstream.Curve{}
-	}
-	return upstream.Curve{Server: u.Server, Secret: u.Secret}
-}
-
-// hidden returns a copy without secrets.
-func (u *UpstreamCurve) hidden() *UpstreamCurve {
-	if u == nil {
-		return nil
-	}
-	return &UpstreamCurve{Server: u.Server, Secret: secret.Shown(u.Secret)}
 }
 
 // BridgeSecret is the secret key with which tools are served over ZeroMQ; empty means

@@ -49,7 +49,7 @@ func TestOrganisationsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"[upstreams.a]\nurl = \"https://a.example\"\norg = \"ac me\"\n":                                                "name of an organisation",
-		"[upstreams.a]\nurl = \"https://a.example\"\norg = 5\n":                                                        "upstreams.a.org",
+		"[upstreams.a]\nurl = \"https://a.example\"\norg = [5]\n":                                                      "upstreams.a.org",
 		"[upstreams.a]\nurl = \"https://a.example\"\norg = \"x\"\nprefixes = [\"a_\"]\n":                               "prefixes",
 		"[upstreams.a]\nurl = \"https://a.example\"\norg = \"x\"\n[orgs.x.upstreams.a]\nurl = \"https://b.example\"\n": "two of this name",
 		"[orgs.x.upstreams.a]\nurl = \"https://b.example\"\ncommand = \"b\"\n":                                         "a@x",

@@ -46,7 +46,7 @@ func secretsIn(table reflect.Type, prefix string) (keys []string) {
 		if inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			inner = inner.Elem()
 		}
-		if inner.Kind() == reflect.Struct && inner.PkgPath() == table.PkgPath() {
+		if inner.Kind() == reflect.Struct && strings.HasPrefix(inner.PkgPath(), "github.com/luanette/") {
 			keys = append(keys, secretsIn(inner, path)...)
 		}
 	}

@@ -35,12 +35,6 @@ type Identity struct {
 	Clients      map[string]string   `toml:"clients,omitempty" secret:"values" trust:"needed" help:"secrets of these clients by client id, as references such as ${env:NAME}"`
 }
 
-// hidden returns a copy without secrets.
-func (p Identity) hidden() Identity {
-	p.ClientSecret, p.Clients = secret.Shown(p.ClientSecret), hideValues(p.Clients)
-	return p
-}
-
 // Role is a set of rights that people get by name.
 type Role struct {
 	Scopes     []string `toml:"scopes,omitempty" help:"its scopes: admin, org, chat, mcp, read, metrics"`
@@ -260,7 +254,7 @@ func (c *Config) TokenIssuers() (issuers []jwt.Issuer) {
 
 // Key is an API key of the configuration.
 type Key struct {
-	Hash       string   `toml:"hash,omitempty" help:"sha256: followed by the hash of the key"`
+	Hash       string   `toml:"hash,omitempty" secret:"hash" help:"sha256: followed by the hash of the key"`
 	Env        string   `toml:"env,omitempty" help:"variable that holds the key, instead of hash"`
 	Scopes     []string `toml:"scopes,omitempty" help:"its scopes: chat, mcp, read, org (administration of one organisation) or admin (everything)"`
 	Org        string   `toml:"org,omitempty" help:"the organisation it is limited to"`
@@ -271,14 +265,6 @@ type Key struct {
 	Concurrent int      `toml:"concurrent,omitempty" help:"how many tool calls may run for it at a time"`
 	Budget     int      `toml:"budget,omitempty" help:"how many tool calls a day it may make"`
 	Expires    string   `toml:"expires,omitempty" help:"expiry date, such as 2027-01-31"`
-}
-
-// hidden returns a copy without the hash.
-func (c Key) hidden() Key {
-	if c.Hash != "" {
-		c.Hash = hiddenValue
-	}
-	return c
 }
 
 // FixedKeys returns the keys of the configuration, and ENGINE_API_KEY, which has every
@@ -403,11 +389,7 @@ func (l *Loaded) spreadOrgs() error {
 		l.Orgs[org] = rest
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Upstreams)) {
-		orgs, err := orgsOf(name, l.Upstreams[name])
-		if err != nil {
-			return err
-		}
-		for _, org := range orgs {
+		for _, org := range l.Upstreams[name].Org {
 			if err := add(name, org, l.Upstreams[name]); err != nil {
 				return err
 			}
@@ -421,16 +403,4 @@ func (l *Loaded) spreadOrgs() error {
 	}
 	maps.Copy(l.Upstreams, own)
 	return nil
-}
-
-// orgsOf are the organisations that an upstream belongs to; none if it is everybody's.
-func orgsOf(name string, u Upstream) ([]string, error) {
-	if org, one := u.Org.(string); one {
-		return []string{org}, nil
-	}
-	orgs, err := exposeList(u.Org)
-	if err != nil {
-		return nil, fault.Wrap(fault.Config, err, "upstreams.%s.org", name).WithHint("org = \"acme\", or a list of names")
-	}
-	return orgs, nil
 }

@@ -72,17 +72,8 @@ func (l *Loaded) allBeside(paths []string) []string {
 	return AbsoluteFolders(resolved)
 }
 
-// sandboxItems are the sandbox's settings of an upstream, for trust: who trusts a program
-// trusts what it can reach.
-func (u Upstream) sandboxItems() []any {
-	if u.Sandbox == "" && len(u.Read)+len(u.Write)+len(u.Network) == 0 && !u.Exec && !u.Sockets {
-		return nil
-	}
-	return []any{u.Sandbox, u.Read, u.Write, u.Network, u.Exec, u.Sockets}
-}
-
 // checkSandbox refuses a level that does not exist, and limits below zero.
-func (u Upstream) checkSandbox(name string) error {
+func checkSandbox(name string, u Upstream) error {
 	if err := profile.Level(u.Sandbox).Check(); err != nil {
 		return fault.Wrap(fault.Config, err, "upstreams.%s.sandbox", name).WithHint("%s", fault.HintOf(err))
 	}
@@ -124,7 +115,7 @@ func (l *Loaded) ownFiles(env Environment) []string {
 // with the folders that its arguments and variables name. It keeps its own level, and the
 // default of the configuration.
 func (l *Loaded) Proposed(name string, u Upstream, env Environment) Upstream {
-	spec, _, err := u.spec(name, env)
+	spec, _, err := specOf(name, u, env)
 	level := profile.Level(l.Sandbox.Level)
 	if err != nil || u.Command == "" || u.Sandbox != "" || level == profile.Off { // who adds it reports the error
 		return u

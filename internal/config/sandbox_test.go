@@ -41,7 +41,7 @@ url = "https://example.org/mcp"
 	}
 	got := map[string]profile.Profile{}
 	for _, spec := range specs {
-		got[spec.Name] = spec.Sandbox
+		got[spec.Name] = spec.Profile
 	}
 	own := got["own"]
 	if own.Level != profile.Strict || !own.Require || !slices.Equal(own.Write, []string{filepath.Join(dir, "notes"), "/home/ada/w"}) ||

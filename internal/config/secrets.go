@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/sandbox/egress"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 	"github.com/luanette/luanette/internal/store/db"
@@ -222,45 +222,21 @@ func (l *Loaded) KnownSecrets(env Environment) []string {
 		found.addURL(value)
 	}
 	for _, s := range settingsOf(&l.Config) {
-		if text, ok := s.field.Interface().(string); ok && s.secret == "all" {
-			found.add(text)
-		} else if ok {
+		if text, ok := s.field.Interface().(string); ok && s.secret == "" {
 			found.addURL(text)
 		}
 	}
-	for _, s := range l.Secrets {
-		found.add(s.Value)
-	}
-	l.addUpstreams(found, env)
-	l.addToolsAndHooks(found)
-	return found.sorted()
-}
-
-// addToolsAndHooks adds the secrets of commands and webhooks.
-func (l *Loaded) addToolsAndHooks(found secretSet) {
-	for _, t := range l.Tools {
-		found.addValues(t.Env)
-	}
-	for _, h := range l.Hooks {
-		found.add(h.Secret)
-		found.add(h.OldSecret)
-	}
-}
-
-// addUpstreams adds the secrets of all upstreams, also of imported ones.
-func (l *Loaded) addUpstreams(found secretSet, env Environment) {
+	all := l.Config
+	found.addTagged(&all)
 	for _, u := range l.Upstreams {
-		found.addUpstream(u)
+		found.addArgs(u.Args)
 	}
-	specs, _, err := l.UpstreamSpecs(env)
-	if err != nil {
-		return // one with a mistake cannot be used
+	if specs, _, err := l.UpstreamSpecs(env); err == nil { // one with a mistake cannot be used
+		for _, spec := range specs {
+			found.addTagged(&spec.Settings)
+		}
 	}
-	for _, spec := range specs {
-		found.addURL(spec.URL)
-		found.addValues(spec.Headers)
-		found.addValues(spec.Env)
-	}
+	return found.sorted()
 }
 
 // mayBeSecret reports whether the value of a variable may be secret. More names count than
@@ -309,9 +285,29 @@ func (s secretSet) add(text string) {
 	}
 }
 
-func (s secretSet) addValues(values map[string]string) {
-	for _, value := range values {
-		s.add(value)
+// addTagged adds what the fields of settings tag as secret.
+func (s secretSet) addTagged(settings any) {
+	_ = tagged.Texts(settings, "secret", func(kind, text string) (string, error) {
+		switch kind {
+		case "all", "values":
+			s.add(text)
+		case "url", "address", "query":
+			s.addURL(text)
+		}
+		return text, nil
+	})
+}
+
+// addArgs adds arguments of a command that look secret.
+func (s secretSet) addArgs(args []string) {
+	for i, shown := range redact.Args(args) {
+		if shown != args[i] {
+			_, value, assigned := strings.Cut(args[i], "=")
+			if !assigned {
+				value = args[i]
+			}
+			s.add(value)
+		}
 	}
 }
 
@@ -327,40 +323,6 @@ func (s secretSet) addURL(text string) {
 	for _, values := range u.Query() {
 		for _, value := range values {
 			s.add(value)
-		}
-	}
-}
-
-// addUpstream adds the settings of an upstream that are tagged as secret, and arguments of
-// its command that look so.
-func (s secretSet) addUpstream(u Upstream) {
-	s.addValues(u.Env)
-	s.addValues(u.Headers)
-	s.addURL(u.OpenAPI)
-	s.addURL(u.GraphQL)
-	if u.API != nil {
-		s.addValues(u.API.Query)
-		s.addValues(u.API.Cookies)
-		s.add(u.API.Password)
-	}
-	for i, shown := range redact.Args(u.Args) {
-		if shown != u.Args[i] {
-			_, value, assigned := strings.Cut(u.Args[i], "=")
-			if !assigned {
-				value = u.Args[i]
-			}
-			s.add(value)
-		}
-	}
-	for _, nested := range []any{u.OAuth, u.Curve} {
-		v := reflect.ValueOf(nested)
-		if v.IsNil() {
-			continue
-		}
-		for i := range v.Elem().NumField() {
-			if v.Elem().Type().Field(i).Tag.Get("secret") == "all" {
-				s.add(v.Elem().Field(i).String())
-			}
 		}
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/luanette/luanette/internal/base/duration"
 )
 
 // setting is one scalar or list of strings of the configuration, which a variable or a
@@ -67,22 +68,7 @@ func (s setting) set(text string) error {
 }
 
 // Duration is a time.Duration written as people write it: "30s", "5m".
-type Duration time.Duration
-
-// UnmarshalText reads what MarshalText writes.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf("%q is not a duration such as 30s or 5m", text)
-	}
-	*d = Duration(v)
-	return nil
-}
-
-// MarshalText writes "1m30s".
-func (d Duration) MarshalText() ([]byte, error) {
-	return []byte(time.Duration(d).String()), nil
-}
+type Duration = duration.Duration
 
 func splitList(text string) []string {
 	var items []string

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/config/toml"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
@@ -61,15 +62,15 @@ func (l *Loaded) Show(w io.Writer) error {
 		return err
 	}
 	err := errors.Join(
-		showTable(&out, "upstreams", l.Upstreams, Upstream.hidden),
-		showTable(&out, "tools", l.Tools, Tool.hidden),
-		showTable(&out, "hooks", l.Hooks, Hook.hidden),
-		showTable(&out, "secrets", l.Secrets, Secret.hidden),
-		showTable(&out, "keys", l.Keys, Key.hidden),
-		showTable(&out, "issuers", l.Issuers, asItIs),
-		showTable(&out, "identity", l.Identity, Identity.hidden),
-		showTable(&out, "roles", l.Roles, asItIs),
-		showTable(&out, "orgs", l.Orgs, asItIs), // their upstreams are among the others
+		showTable(&out, "upstreams", l.Upstreams),
+		showTable(&out, "tools", l.Tools),
+		showTable(&out, "hooks", l.Hooks),
+		showTable(&out, "secrets", l.Secrets),
+		showTable(&out, "keys", l.Keys),
+		showTable(&out, "issuers", l.Issuers),
+		showTable(&out, "identity", l.Identity),
+		showTable(&out, "roles", l.Roles),
+		showTable(&out, "orgs", l.Orgs), // their upstreams are among the others
 	)
 	if err == nil {
 		_, err = io.WriteString(w, out.String())
@@ -99,7 +100,7 @@ func (l *Loaded) showSettings(out *strings.Builder) error {
 }
 
 // showTable writes the entries of a table without their secrets.
-func showTable[T any](out *strings.Builder, table string, entries map[string]T, hidden func(T) T) error {
+func showTable[T any](out *strings.Builder, table string, entries map[string]T) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -110,14 +111,6 @@ func showTable[T any](out *strings.Builder, table string, entries map[string]T, 
 	text, err := toml.Marshal(map[string]map[string]T{table: shown})
 	fmt.Fprintf(out, "\n%s", strings.TrimPrefix(string(text), "["+table+"]\n")) // a header of its own would be the second
 	return err
-}
-
-func asItIs[T any](entry T) T { return entry }
-
-// hidden returns a copy without the secret.
-func (s Secret) hidden() Secret {
-	s.Value = secret.Shown(s.Value)
-	return s
 }
 
 func (l *Loaded) origin(key string) string {
@@ -135,18 +128,10 @@ func (s setting) show(name string) (string, error) {
 
 // shown returns the value without secrets.
 func (s setting) shown() any {
-	value := s.field.Interface()
-	text, ok := value.(string)
-	if !ok {
-		return value
+	if text, ok := s.field.Interface().(string); ok && s.secret != "" {
+		return hide(s.secret, text)
 	}
-	switch s.secret {
-	case "url":
-		return hidePassword(text)
-	case "all":
-		return secret.Shown(text)
-	}
-	return text
+	return s.field.Interface()
 }
 
 const hiddenValue = "(hidden)"
@@ -171,16 +156,37 @@ func hidePassword(text string) string {
 	return strings.Replace(u.String(), "@", ":"+hiddenValue+"@", 1)
 }
 
-// hidden returns a copy of the upstream without values that may be secret: environment
-// values, headers, and the passwords and query strings of URLs.
-func (u Upstream) hidden() Upstream {
-	u.URL = hideQuery(hidePassword(u.URL))
-	u.Args = redact.Args(u.Args)
-	u.Env = hideValues(u.Env)
-	u.Headers = hideValues(u.Headers)
-	u.OAuth, u.Curve, u.API = u.OAuth.hidden(), u.Curve.hidden(), u.API.hidden()
-	u.OpenAPI, u.GraphQL = hideQuery(u.OpenAPI), hideQuery(u.GraphQL)
-	return u
+// hidden returns a copy of an entry without what its fields tag as secret, and without
+// arguments of an upstream that look so.
+func hidden[T any](entry T) T {
+	if u, ok := any(&entry).(*Upstream); ok {
+		u.Args = redact.Args(u.Args)
+	}
+	_ = tagged.Texts(&entry, "secret", func(kind, text string) (string, error) { return hide(kind, text), nil })
+	return entry
+}
+
+// hide returns a text as it is shown; kind is the tag of its field.
+func hide(kind, text string) string {
+	switch kind {
+	case "all":
+		return secret.Shown(text)
+	case "values":
+		if secret.IsReference(text) && secret.Shown(text) == text || strings.HasPrefix(text, secretPrefix) {
+			return text
+		}
+		return hiddenValue
+	case "url":
+		return hidePassword(text)
+	case "address":
+		return hideQuery(hidePassword(text))
+	case "query":
+		return hideQuery(text)
+	}
+	if text == "" {
+		return ""
+	}
+	return hiddenValue
 }
 
 func hideQuery(text string) string {
@@ -188,17 +194,6 @@ func hideQuery(text string) string {
 		return before + "?" + hiddenValue
 	}
 	return text
-}
-
-func hideValues(m map[string]string) map[string]string {
-	shown := make(map[string]string, len(m))
-	for key, value := range m {
-		shown[key] = hiddenValue
-		if secret.IsReference(value) && secret.Shown(value) == value || strings.HasPrefix(value, secretPrefix) {
-			shown[key] = value
-		}
-	}
-	return shown
 }
 
 // VisibleTo returns the configuration as somebody may see it. Only those who see everything

@@ -24,7 +24,7 @@ func TestStartsStandBesideTheUpstreams(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, loaded.Starts, loaded.Upstreams)
 		}
 		specs, _, err := loaded.UpstreamSpecs(nil)
-		if err != nil || len(specs) != 1 || specs[0].StartTimeout != 10*time.Minute {
+		if err != nil || len(specs) != 1 || specs[0].StartTimeout != config.Duration(10*time.Minute) {
 			t.Errorf("%s: %v, %v", name, specs, err)
 		}
 		var shown strings.Builder

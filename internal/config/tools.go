@@ -162,15 +162,7 @@ func (l *Loaded) commandSpec(env Environment) (spec upstream.Spec, ok bool, err 
 		c.Sandbox = l.profile(commandSpace+"."+name, Upstream{Command: t.shown(), Sandbox: t.Sandbox, Read: t.Read, Write: t.Write, Network: t.Network})
 		settings.Commands[name] = c
 	}
-	return upstream.Spec{Name: commandSpace, API: settings, Trusted: true}, true, nil
-}
-
-// hidden returns a copy without values that may be secret.
-func (t Tool) hidden() Tool {
-	if len(t.Env) > 0 {
-		t.Env = hideValues(t.Env)
-	}
-	return t
+	return upstream.Spec{Name: commandSpace, Settings: upstream.Settings{API: settings}, Trusted: true}, true, nil
 }
 
 // toolItem is a command as something that needs trust: it starts a program.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -188,20 +189,44 @@ func importedKey(path, name string) string { return path + ": " + name }
 // that is used in place of the server does nothing.
 func (l *Loaded) trustItem(name string) (item trust.Item, needed bool) {
 	u := l.Upstreams[name]
-	content := []any{u.URL, u.Command, u.Args, u.Env, u.EnvFile, u.Cwd, u.Headers, u.BearerEnv, u.OAuth}
-	content = append(content, l.usedSecrets(u.Env)...)
-	if settings := u.apiSettings(); !settings.IsZero() {
-		content = append(content, settings.Source, u.API)
+	content := append(trustedValues(u, "content"), l.usedSecrets(u.Env)...)
+	spec := upstream.Spec{Settings: u.WithAPI()}
+	if !spec.API.IsZero() {
+		content = append(content, spec.API.Source, zeroAsNil(u.API))
 	}
-	content = append(content, u.sandboxItems()...)
+	if reach := trustedValues(u, "sandbox"); slices.ContainsFunc(reach, func(v any) bool { return !isEmpty(v) }) {
+		content = append(content, reach...)
+	}
 	if u.EnvFile != "" {
 		content = append(content, hashOf(l.beside(u.EnvFile)))
 	}
 	if u.Record != "" {
 		return trust.NewItem(upstreamKey(name), "writes to "+u.Record, append(content, u.Record)), true
 	}
-	spec := upstream.Spec{URL: u.URL, Command: u.Command, Args: u.Args, BearerEnv: u.BearerEnv, Headers: u.Headers, API: u.apiSettings()}
-	return trust.NewItem(upstreamKey(name), doesUpstream(spec), content), u.Mock == "" && (u.OAuth != nil || needsTrust(spec))
+	return trust.NewItem(upstreamKey(name), doesUpstream(spec), content), u.Mock == "" && (zeroAsNil(u.OAuth) != nil || needsTrust(spec))
+}
+
+// trustedValues are the values of the fields whose tag trust is kind, in their order.
+func trustedValues(u Upstream, kind string) (values []any) {
+	for field, value := range reflect.ValueOf(u).Fields() {
+		if field.Tag.Get("trust") == kind {
+			values = append(values, zeroAsNil(value.Interface()))
+		}
+	}
+	return values
+}
+
+// zeroAsNil is nil for a table that is not in the file.
+func zeroAsNil(value any) any {
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Struct && v.IsZero() {
+		return nil
+	}
+	return value
+}
+
+func isEmpty(value any) bool {
+	v := reflect.ValueOf(value)
+	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 }
 
 func doesUpstream(spec upstream.Spec) string {

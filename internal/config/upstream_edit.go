@@ -29,7 +29,7 @@ type NewUpstream struct {
 
 // Check returns what is wrong with the upstream, and the configuration as it will be.
 func (n NewUpstream) Check(sources Sources) (*Loaded, error) {
-	if _, _, err := n.Entry.spec(n.Name, sources.Env); err != nil {
+	if _, _, err := specOf(n.Name, n.Entry, sources.Env); err != nil {
 		return nil, err
 	}
 	loaded, err := LoadOrNew(sources)
@@ -186,11 +186,11 @@ func ChangeUpstream(ctx context.Context, sources Sources, name string, change Up
 func (c UpstreamChange) NewEntry(name string, env Environment) (Upstream, error) {
 	var entry Upstream
 	for _, key := range slices.Sorted(maps.Keys(c)) {
-		if err := entry.setKey(key, c[key]); err != nil {
+		if err := setKey(&entry, key, c[key]); err != nil {
 			return entry, ofField(err, key)
 		}
 	}
-	if err := entry.validate(name, env); err != nil {
+	if err := validate(name, entry, env); err != nil {
 		return entry, fault.Wrap(fault.InvalidParams, err, "").WithHint("%s", fault.HintOf(err))
 	}
 	return entry, nil
@@ -219,13 +219,13 @@ func (c UpstreamChange) check(name string, entry Upstream, env Environment) (Ups
 		err := refuseMarks(c[key])
 		var value json.RawMessage
 		if err == nil {
-			value, err = entry.withKept(key, c[key])
+			value, err = withKept(&entry, key, c[key])
 		}
 		if err == nil {
-			err = entry.setKey(key, value)
+			err = setKey(&entry, key, value)
 		}
 		if err == nil {
-			err = entry.validate(name, env)
+			err = validate(name, entry, env)
 		}
 		if err != nil {
 			return nil, ofField(err, key)
@@ -241,17 +241,17 @@ func ofField(err error, key string) error {
 }
 
 // validate says whether the upstream can be connected to.
-func (u Upstream) validate(name string, env Environment) error {
+func validate(name string, u Upstream, env Environment) error {
 	c := Config{Upstreams: map[string]Upstream{name: u}}
 	if err := c.checkUpstreams(); err != nil {
 		return err
 	}
-	_, _, err := u.spec(name, env)
+	_, _, err := specOf(name, u, env)
 	return err
 }
 
-// field is the setting with a key of the file.
-func (u *Upstream) field(key string) (reflect.Value, error) {
+// fieldOf is the setting with a key of the file.
+func fieldOf(u *Upstream, key string) (reflect.Value, error) {
 	at := slices.Index(upstreamKeys(), key)
 	if at < 0 {
 		return reflect.Value{}, fault.New(fault.InvalidParams, "unknown setting %q", key).WithHint("docs/configuration.md lists those of an upstream")
@@ -260,8 +260,8 @@ func (u *Upstream) field(key string) (reflect.Value, error) {
 }
 
 // setKey sets the setting with a key of the file; null removes it.
-func (u *Upstream) setKey(key string, value json.RawMessage) error {
-	field, err := u.field(key)
+func setKey(u *Upstream, key string, value json.RawMessage) error {
+	field, err := fieldOf(u, key)
 	if err != nil {
 		return err
 	}
@@ -284,8 +284,8 @@ func (u *Upstream) setKey(key string, value json.RawMessage) error {
 
 // withKept returns a value for a key in which the nulls of a table of texts are the values
 // that it has.
-func (u *Upstream) withKept(key string, value json.RawMessage) (json.RawMessage, error) {
-	field, err := u.field(key)
+func withKept(u *Upstream, key string, value json.RawMessage) (json.RawMessage, error) {
+	field, err := fieldOf(u, key)
 	if err != nil {
 		return nil, err
 	}
@@ -341,10 +341,10 @@ func setUpstreamKey(text []byte, name, key string, value json.RawMessage) ([]byt
 	return text, nil
 }
 
-// Shown returns the settings as JSON values by their keys in the file, without secrets:
+// ShownUpstream returns the settings as JSON values by their keys in the file, without secrets:
 // in the tables of texts they are null, elsewhere marked.
-func (u Upstream) Shown() (map[string]any, error) {
-	text, err := toml.Marshal(u.hidden())
+func ShownUpstream(u Upstream) (map[string]any, error) {
+	text, err := toml.Marshal(hidden(u))
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "show upstream")
 	}
@@ -443,7 +443,7 @@ func changedUpstreams(before, now map[string]map[string]any) (changes []Updated)
 func (l *Loaded) shownUpstreams() map[string]map[string]any {
 	shown := map[string]map[string]any{}
 	for name, u := range l.Upstreams {
-		text, err := toml.Marshal(u.hidden())
+		text, err := toml.Marshal(hidden(u))
 		if err != nil {
 			continue // it was read from such text
 		}

@@ -3,18 +3,20 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
 func TestUpstreamsAreAddedAndRemovedInPlace(t *testing.T) {
 	t.Parallel()
 	const original = "# my server\nlisten = \"127.0.0.1:1\"\n\n[upstreams.old]\nurl = \"http://127.0.0.1:2\" # keep\n"
 	sources := Sources{File: configtest.WriteFile(t, original)}
-	entry := Upstream{Command: "npx", Args: []string{"-y", "server"}, Env: map[string]string{"TOKEN": "x"}, Expose: "all"}
+	entry := Upstream{Command: "npx", Args: []string{"-y", "server"}, Env: map[string]string{"TOKEN": "x"}, Expose: upstream.Expose{upstream.ExposeAll}}
 	if _, err := AddUpstream(t.Context(), sources, NewUpstream{Name: "files", Entry: entry}); err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +27,7 @@ func TestUpstreamsAreAddedAndRemovedInPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := loaded.Upstreams["files"]; got.Command != "npx" || len(got.Args) != 2 || got.Env["TOKEN"] != "x" || got.Expose != "all" {
+	if got := loaded.Upstreams["files"]; got.Command != "npx" || len(got.Args) != 2 || got.Env["TOKEN"] != "x" || !slices.Contains(got.Expose, upstream.ExposeAll) {
 		t.Errorf("files = %+v", got)
 	}
 	if _, err := AddUpstream(t.Context(), sources, NewUpstream{Name: "files", Entry: entry}); fault.CodeOf(err) != fault.Conflict {

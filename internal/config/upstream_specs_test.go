@@ -87,7 +87,7 @@ record = "c.json"
 	if both.Mock != filepath.Join(filepath.Dir(file), "a.json") || both.Command != "" {
 		t.Errorf("both = %+v", both)
 	}
-	if want := (faultinject.Faults{Delay: 200 * time.Millisecond, Fail: 0.1, Drop: 0.01, Seed: 7}); only.Mock != "/far/b.json" || only.Faults != want {
+	if want := (faultinject.Faults{Delay: Duration(200 * time.Millisecond), Fail: 0.1, Drop: 0.01, Seed: 7}); only.Mock != "/far/b.json" || only.Faults != want {
 		t.Errorf("only = %+v", only)
 	}
 	if recorded.Record != filepath.Join(filepath.Dir(file), "c.json") || recorded.URL == "" {

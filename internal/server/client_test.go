@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
@@ -16,7 +17,7 @@ func connectPeer(t *testing.T, url string) *upstream.Peer {
 	bus := event.New(event.BusOptions{})
 	manager := upstream.New(upstream.Options{ClientName: "test", ClientVersion: "test", Events: bus})
 	t.Cleanup(func() { manager.Close(); bus.Close() })
-	if err := manager.Add(upstream.Spec{Name: "server", URL: url + "/mcp", Transport: upstream.HTTP, Trusted: true, Timeout: 10 * time.Minute}); err != nil {
+	if err := manager.Add(upstream.Spec{Name: "server", Trusted: true, Settings: upstream.Settings{URL: url + "/mcp", Transport: upstream.HTTP, Timeout: duration.Duration(10 * time.Minute)}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)

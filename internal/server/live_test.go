@@ -12,11 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/faultinject"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 )
 
@@ -81,10 +84,10 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 	t.Parallel()
 	_, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[upstreams.one]\nurl = \"http://127.0.0.1:1/mcp\"\n")})
 	other := map[string]any{
-		"url": "http://127.0.0.1:2/mcp", "graphql": "http://127.0.0.1:2/graphql", "grpc": "127.0.0.1:2", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": "all", "approve": "all", "trust": "pin",
-		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": &config.UpstreamOAuth{ClientID: "me"},
-		"curve": &config.UpstreamCurve{Server: "a key"}, "faults": &config.UpstreamFaults{Fail: .5},
-		"api": &config.UpstreamAPI{BaseURL: "http://127.0.0.1:1"}, "sandbox": "open", "network": []string{"a.example:443"}, "require": new(true),
+		"url": "http://127.0.0.1:2/mcp", "graphql": "http://127.0.0.1:2/graphql", "grpc": "127.0.0.1:2", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": upstream.Expose{"*"}, "approve": "all", "trust": "pin",
+		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": upstream.OAuth{ClientID: "me"},
+		"curve": upstream.Curve{Server: "a key"}, "faults": faultinject.Faults{Fail: .5},
+		"api": api.Settings{BaseURL: "http://127.0.0.1:1"}, "sandbox": "open", "network": []string{"a.example:443"}, "require": new(true),
 		"login": "each",
 	}
 	kind := reflect.TypeFor[config.Upstream]()

@@ -78,7 +78,7 @@ func (srv *Server) limits(namespace string) catalog.Limits {
 		return catalog.Limits{Concurrent: -1, Failures: -1}
 	}
 	u := srv.current().Upstreams[namespace]
-	return catalog.Limits{Concurrent: u.Concurrent, Rate: u.Rate, Each: upstream.Spec{Login: u.Login}.Personal()}
+	return catalog.Limits{Concurrent: u.Concurrent, Rate: u.Rate, Each: upstream.Spec{Settings: upstream.Settings{Login: u.Login}}.Personal()}
 }
 
 // musicBackend opens the music backend on the server's stores.

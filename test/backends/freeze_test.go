@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/bench/proc"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -98,7 +99,7 @@ func newHub(t *testing.T, options upstream.Options, addr string) *upstream.Manag
 	options.Events = event.New(event.BusOptions{})
 	m := upstream.New(options)
 	t.Cleanup(m.Close)
-	if err := m.Add(upstream.Spec{Name: "frozen", URL: "zmq+" + addr, Wait: time.Minute, Timeout: time.Minute}); err != nil {
+	if err := m.Add(upstream.Spec{Name: "frozen", Settings: upstream.Settings{URL: "zmq+" + addr, Wait: duration.Duration(time.Minute), Timeout: duration.Duration(time.Minute)}}); err != nil {
 		t.Fatal(err)
 	}
 	return m

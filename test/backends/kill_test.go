@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -254,7 +255,7 @@ func newLoad(t *testing.T) (*load, *backendProcess) {
 	defer sub.Close()
 	l := &load{T: t, good: make(chan struct{}), manager: upstream.New(upstream.Options{Events: bus})}
 	t.Cleanup(l.manager.Close)
-	if err := l.manager.Add(upstream.Spec{Name: "numbers", URL: "zmq+" + s.listen, Wait: time.Minute}); err != nil {
+	if err := l.manager.Add(upstream.Spec{Name: "numbers", Settings: upstream.Settings{URL: "zmq+" + s.listen, Wait: duration.Duration(time.Minute)}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := sub.Next(t.Context()); err != nil {

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -40,7 +41,7 @@ func newStack(t *testing.T, address string, how traced) *stack {
 	bus := event.New(event.BusOptions{Keep: 4096})
 	front := upstream.New(upstream.Options{Events: bus, Tracer: how.tracer, Propagator: how.propagator})
 	t.Cleanup(front.Close)
-	await(t, front, bus, upstream.Spec{Name: "back", URL: "zmq+" + address, Wait: clocktest.Timeout})
+	await(t, front, bus, upstream.Spec{Name: "back", Settings: upstream.Settings{URL: "zmq+" + address, Wait: duration.Duration(clocktest.Timeout)}})
 	c := catalog.New(catalog.Options{Bus: bus, Tracer: how.tracer})
 	c.Add(front)
 	c.Expose("back", catalog.Exposure{All: true, Prefixes: []string{""}})
@@ -52,7 +53,7 @@ func newStack(t *testing.T, address string, how traced) *stack {
 	clientBus := event.New(event.BusOptions{})
 	clients := upstream.New(upstream.Options{Events: clientBus, Tracer: how.tracer, Propagator: how.propagator})
 	t.Cleanup(clients.Close)
-	await(t, clients, clientBus, upstream.Spec{Name: "hub", URL: server.URL + "/mcp", Wait: clocktest.Timeout})
+	await(t, clients, clientBus, upstream.Spec{Name: "hub", Settings: upstream.Settings{URL: server.URL + "/mcp", Wait: duration.Duration(clocktest.Timeout)}})
 	peer, _ := clients.Peer("hub")
 	return &stack{t, bus, peer}
 }

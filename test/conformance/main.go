@@ -182,7 +182,7 @@ func startThrough(ctx context.Context, upstreams map[string]string, log *slog.Lo
 	manager := upstream.New(upstream.Options{Log: log, ClientName: "luanette", ClientVersion: "conformance", Tasks: relay})
 	relay.Start(manager)
 	for era, url := range upstreams {
-		if err := manager.Add(upstream.Spec{Name: era, URL: url, Protocol: era}); err != nil {
+		if err := manager.Add(upstream.Spec{Name: era, Settings: upstream.Settings{URL: url, Protocol: era}}); err != nil {
 			return nil, err
 		}
 	}

@@ -310,12 +310,12 @@ func (c Credentials) Hide(text []byte) []byte {
 // {{?name}} by nothing, on the condition that name is true.
 type CommandTool struct {
 	Description string
-	Args        []Argument      // the first is the program
-	Params      json.RawMessage // schemas of params by name; those of others follow from the templates
-	Stdin       string          // the param that the program gets as standard input; "" is none
-	Dash        []string        // params whose values may begin with a dash
-	Dir         string          // where it runs
-	Env         map[string]string
+	Args        []Argument        // the first is the program
+	Params      json.RawMessage   // schemas of params by name; those of others follow from the templates
+	Stdin       string            // the param that the program gets as standard input; "" is none
+	Dash        []string          // params whose values may begin with a dash
+	Dir         string            // where it runs
+	Env         map[string]string `vars:"secret"`
 	Timeout     time.Duration
 	Output      string // one of Outputs
 	MaxBytes    int    // of the output; the rest is cut off
@@ -340,12 +340,6 @@ const (
 // Outputs lists them.
 func Outputs() []string { return []string{OutputText, OutputLines, OutputJSON} }
 
-func (c CommandTool) clone() CommandTool {
-	c.Env, c.Dash = maps.Clone(c.Env), slices.Clone(c.Dash)
-	c.Args = slices.Clone(c.Args)
-	return c
-}
-
 // commandsProblem reports what is wrong with the settings of commands.
 func (s Settings) commandsProblem() error {
 	for _, name := range slices.Sorted(maps.Keys(s.Commands)) {
@@ -365,7 +359,7 @@ func (s Settings) Poll(ctx context.Context, look func(context.Context)) {
 		<-ctx.Done()
 		return
 	}
-	interval := s.Reload
+	interval := time.Duration(s.Reload)
 	if interval == 0 {
 		interval = defaultReload
 	}

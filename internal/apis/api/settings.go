@@ -5,11 +5,10 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/netguard"
 )
 
@@ -28,82 +27,28 @@ func IsKind(name string) bool {
 
 // Settings are the configuration of an API. The zero value is no API.
 type Settings struct {
-	Kind   string // one of the kinds above
-	Source string // file or URL of its description; of GraphQL and gRPC the service itself
+	Kind     string                 `toml:"-" json:"-"`              // one of the kinds above
+	Source   string                 `toml:"-" json:"-" vars:"plain"` // file or URL of its description; of GraphQL and gRPC the service itself
+	Commands map[string]CommandTool `toml:"-" json:"-"`              // of the kind Command: its tools by name
 
-	// SchemaFile has the description of a GraphQL or gRPC service that does not give it;
-	// empty: the service is asked.
-	SchemaFile string
-
-	Commands map[string]CommandTool // of the kind Command: its tools by name
-
-	BaseURL   string            // of the service; empty: the description says it
-	Variables map[string]string // in the URLs of the description's servers
-	Hosts     []string          // that get the credentials too; HOST or HOST:PORT
-
-	// Include and Exclude select operations: tag:NAME, path:PATTERN, method:NAME or
-	// operation:PATTERN. Without Include all operations are offered that are not excluded.
-	Include []string
-	Exclude []string
-
-	Query    map[string]string // sent with every request; values may be secrets
-	Cookies  map[string]string // the same as cookies
-	User     string            // of basic authentication
-	Password string
-
-	CertFile string // client certificate for mutual TLS, PEM
-	KeyFile  string
-
-	// IdempotencyHeader is sent with a new value with every call that is not safe to
-	// repeat, which makes it safe; empty: none.
-	IdempotencyHeader string
-	// Reload is how often a description at a URL is read again; zero means an hour, less
-	// than zero never.
-	Reload time.Duration
+	SchemaFile        string            `toml:"schema_file,omitempty" vars:"plain" file:"yes" help:"file with the schema of a GraphQL service (SDL, or the answer to introspection) or the descriptor set of a gRPC service, instead of asking the service"`
+	BaseURL           string            `toml:"base_url,omitempty" vars:"plain" help:"URL that the API's paths are added to, instead of the server that the document names"`
+	Variables         map[string]string `toml:"variables,omitempty" help:"values of the variables in the URLs of the document's servers"`
+	Hosts             []string          `toml:"hosts,omitempty" help:"further hosts of the API that may get its credentials"`
+	Include           []string          `toml:"include,omitempty" help:"only these operations are tools: tag:NAME, path:PATTERN, method:NAME or operation:PATTERN; * stands for any text"`
+	Exclude           []string          `toml:"exclude,omitempty" help:"operations that are not tools, written like include"`
+	Query             map[string]string `toml:"query,omitempty" vars:"secret" secret:"values" help:"query parameters sent with every request, such as a key"`
+	Cookies           map[string]string `toml:"cookies,omitempty" vars:"secret" secret:"values" help:"cookies sent with every request"`
+	User              string            `toml:"user,omitempty" vars:"secret" help:"user of basic authentication"`
+	Password          string            `toml:"password,omitempty" vars:"secret" secret:"all" help:"its password, best as a reference such as ${env:NAME}"`
+	CertFile          string            `toml:"cert_file,omitempty" vars:"plain" file:"yes" help:"PEM file with a client certificate, for mutual TLS"`
+	KeyFile           string            `toml:"key_file,omitempty" vars:"plain" file:"yes" help:"PEM file with its private key"`
+	IdempotencyHeader string            `toml:"idempotency_header,omitempty" json:"Idempotency" help:"header with a new value per call, such as Idempotency-Key, with which the API recognizes repeated requests"`
+	Reload            duration.Duration `toml:"reload,omitempty" help:"how often a document at a URL is read again, and a service asked for its schema (1h); less than 0 never"`
 }
 
 // IsZero reports whether there is no API.
 func (s Settings) IsZero() bool { return s.Kind == "" }
-
-// Equal reports whether nothing differs.
-func (s Settings) Equal(other Settings) bool { return reflect.DeepEqual(s, other) }
-
-// Clone is a deep copy.
-func (s Settings) Clone() Settings {
-	s.Variables, s.Query, s.Cookies = maps.Clone(s.Variables), maps.Clone(s.Query), maps.Clone(s.Cookies)
-	s.Hosts = slices.Clone(s.Hosts)
-	s.Include, s.Exclude = slices.Clone(s.Include), slices.Clone(s.Exclude)
-	s.Commands = maps.Clone(s.Commands)
-	for name, c := range s.Commands {
-		s.Commands[name] = c.clone()
-	}
-	return s
-}
-
-// Secrets are the texts that may be secrets or refer to one, to be replaced in place.
-func (s *Settings) Secrets(replace func(text string) (string, error)) (err error) {
-	tables := []map[string]string{s.Query, s.Cookies}
-	for _, c := range s.Commands {
-		tables = append(tables, c.Env)
-	}
-	for _, table := range tables {
-		for key, text := range table {
-			if table[key], err = replace(text); err != nil {
-				return err
-			}
-		}
-	}
-	if s.User, err = replace(s.User); err != nil {
-		return err
-	}
-	s.Password, err = replace(s.Password)
-	return err
-}
-
-// Texts are the other texts in which variables are replaced.
-func (s *Settings) Texts() []*string {
-	return []*string{&s.Source, &s.SchemaFile, &s.BaseURL, &s.CertFile, &s.KeyFile}
-}
 
 // Target is the description's place without what may be a secret in it.
 func (s Settings) Target() string {

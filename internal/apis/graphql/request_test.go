@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/apis/apitest"
 	"github.com/luanette/luanette/internal/apis/graphql"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
@@ -168,7 +169,7 @@ func TestPolling(t *testing.T) {
 		io.WriteString(w, `{"data":{"__schema":{"queryType":{"name":"Q"},"types":[{"kind":"OBJECT","name":"Q","fields":[`+fields.Load().(string)+`]}]}}}`)
 	}))
 	t.Cleanup(server.Close)
-	s := apitest.MustOpen(t, graphql.Open, api.Settings{Kind: api.GraphQL, Source: server.URL, Reload: 10 * time.Millisecond}, nil)
+	s := apitest.MustOpen(t, graphql.Open, api.Settings{Kind: api.GraphQL, Source: server.URL, Reload: duration.Duration(10 * time.Millisecond)}, nil)
 	fields.Store(`{"name":"two","args":[],"type":{"kind":"SCALAR","name":"Int"}}`)
 	clocktest.Await(t, func() bool { tools, _ := s.Tools(t); return tools["two"] != "" })
 }

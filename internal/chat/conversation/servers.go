@@ -549,7 +549,7 @@ func (p *Upstreams) Own() (list []Server) {
 // Connect connects a server.
 func (p *Upstreams) Connect(ctx context.Context, owner Person, s Server) (string, error) {
 	space := upstreamset.PrivateName(spaceOf(owner, s.ID))
-	spec := upstream.Spec{Name: space, URL: s.URL}
+	spec := upstream.Spec{Name: space, Settings: upstream.Settings{URL: s.URL}}
 	if s.AuthToken != "" {
 		spec.Headers = map[string]string{authorization: "Bearer " + s.AuthToken}
 	}

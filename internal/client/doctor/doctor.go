@@ -273,7 +273,7 @@ func (d *doctor) sandbox(context.Context) {
 	state, needed := Note, ""
 	if specs, _, err := d.Config.UpstreamSpecs(d.Env); err == nil {
 		for _, spec := range specs {
-			if spec.Sandbox.Require || spec.Sandbox.Level == profile.Strict {
+			if spec.Profile.Require || spec.Profile.Level == profile.Strict {
 				state, needed = Problem, fmt.Sprintf("; %s needs it", spec.Name)
 			}
 		}

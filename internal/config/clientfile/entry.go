@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -55,26 +56,28 @@ func (e entryReader) spec(key string) upstream.Spec {
 		})
 	}
 	spec := upstream.Spec{
-		Name:          e.name(key),
-		URL:           e.text("url", "serverUrl", "httpUrl", "uri"),
-		Args:          e.list("args"),
-		Env:           e.environment(),
-		EnvFile:       e.text("envFile"),
-		Cwd:           e.text("cwd", "working_directory"),
-		Transport:     e.transport(),
-		Protocol:      e.text("protocol"),
-		Headers:       e.headers(),
-		BearerEnv:     e.text("bearerEnv", "bearer_env", "bearer_token_env_var"),
-		Timeout:       e.duration("timeout", "tool_timeout_sec"),
-		StartTimeout:  e.duration("startTimeout", "startup_timeout_sec"),
-		InheritEnv:    e.list("inheritEnv"),
-		CleanEnv:      rawjson.GetBool(e.raw, "cleanEnv"),
-		Start:         e.text("start"),
-		Idle:          e.duration("idle"),
-		AllowedTools:  e.list("allowedTools", "includeTools", "enabled_tools", "available_tools"),
-		DisabledTools: e.list("disabledTools", "excludeTools", "disabled_tools"),
-		ReadOnly:      rawjson.GetBool(e.raw, "readOnly"),
-		OAuth:         e.oauth(),
+		Name: e.name(key),
+		Settings: upstream.Settings{
+			URL:           e.text("url", "serverUrl", "httpUrl", "uri"),
+			Args:          e.list("args"),
+			Env:           e.environment(),
+			EnvFile:       e.text("envFile"),
+			Cwd:           e.text("cwd", "working_directory"),
+			Transport:     e.transport(),
+			Protocol:      e.text("protocol"),
+			Headers:       e.headers(),
+			BearerEnv:     e.text("bearerEnv", "bearer_env", "bearer_token_env_var"),
+			Timeout:       duration.Duration(e.duration("timeout", "tool_timeout_sec")),
+			StartTimeout:  duration.Duration(e.duration("startTimeout", "startup_timeout_sec")),
+			InheritEnv:    e.list("inheritEnv"),
+			CleanEnv:      rawjson.GetBool(e.raw, "cleanEnv"),
+			Start:         e.text("start"),
+			Idle:          duration.Duration(e.duration("idle")),
+			AllowedTools:  e.list("allowedTools", "includeTools", "enabled_tools", "available_tools"),
+			DisabledTools: e.list("disabledTools", "excludeTools", "disabled_tools"),
+			ReadOnly:      rawjson.GetBool(e.raw, "readOnly"),
+			OAuth:         e.oauth(),
+		},
 	}
 	e.command(&spec)
 	if spec.Command != "" && spec.URL != "" {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
@@ -38,10 +39,10 @@ func TestParseOfEveryClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []upstream.Spec{
-		{Name: "files", Command: "npx", Args: []string{"-y", "server", "7"}, Env: map[string]string{"A": "s3cret", "N": "1"}, Cwd: "/srv"},
-		{Name: "remote", URL: "https://example.test/mcp", Transport: "http", Headers: map[string]string{"Authorization": "Bearer s3cret"}},
-		{Name: "old", URL: "http://127.0.0.1:1/sse", Transport: "sse", Timeout: 30 * time.Second, DisabledTools: []string{"rm"}},
-		{Name: "my_server_", URL: "http://127.0.0.1:1", Timeout: 1500 * time.Millisecond, AllowedTools: []string{"a"}},
+		{Name: "files", Settings: upstream.Settings{Command: "npx", Args: []string{"-y", "server", "7"}, Env: map[string]string{"A": "s3cret", "N": "1"}, Cwd: "/srv"}},
+		{Name: "remote", Settings: upstream.Settings{URL: "https://example.test/mcp", Transport: "http", Headers: map[string]string{"Authorization": "Bearer s3cret"}}},
+		{Name: "old", Settings: upstream.Settings{URL: "http://127.0.0.1:1/sse", Transport: "sse", Timeout: duration.Duration(30 * time.Second), DisabledTools: []string{"rm"}}},
+		{Name: "my_server_", Settings: upstream.Settings{URL: "http://127.0.0.1:1", Timeout: duration.Duration(1500 * time.Millisecond), AllowedTools: []string{"a"}}},
 	}
 	if !reflect.DeepEqual(specs, want) {
 		t.Errorf("specs = %+v\nwant    %+v", specs, want)

@@ -33,7 +33,7 @@ func (s *Service) definition(r *http.Request) (any, error) {
 	if !there {
 		return nil, fault.New(fault.NotFound, "no server %q in %s", name, loaded.File).WithHint("`luanette upstream list` says where it comes from")
 	}
-	shown, err := entry.Shown()
+	shown, err := config.ShownUpstream(entry)
 	if err != nil {
 		return nil, err
 	}

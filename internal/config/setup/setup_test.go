@@ -110,7 +110,7 @@ func TestCommandsAreAddedRemovedAndRestored(t *testing.T) {
 	if err := f.service.SetTools(t.Context(), "files", upstreamset.ToolSettings{Disabled: []string{"rm"}}); err != nil {
 		t.Fatal(err)
 	}
-	if u, _ := f.upstream("files"); len(u.Disabled) != 1 {
+	if u, _ := f.upstream("files"); len(u.DisabledTools) != 1 {
 		t.Errorf("tools of %+v", u)
 	}
 }

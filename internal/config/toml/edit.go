@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -79,7 +78,7 @@ func Lines(text []byte, path ...string) map[string]int {
 // Append adds a value at the end of a text, after an empty line: a document that has
 // nothing but the table at path.
 func Append(text []byte, path []string, document any) ([]byte, error) {
-	added, err := toml.Marshal(document)
+	added, err := Marshal(document)
 	if err != nil {
 		return nil, err
 	}

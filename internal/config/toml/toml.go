@@ -27,8 +27,12 @@ func Decode(text []byte, v any) error {
 // Unmarshal reads text into v. Keys that v does not have are ignored.
 func Unmarshal(text []byte, v any) error { return toml.Unmarshal(text, v) }
 
-// Marshal returns v as TOML.
-func Marshal(v any) ([]byte, error) { return toml.Marshal(v) }
+// Marshal returns v as TOML. A type can write its value itself with a method MarshalTOML.
+func Marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	err := toml.NewEncoder(&out).EnableMarshalerInterface().Encode(v)
+	return out.Bytes(), err
+}
 
 // encodeTable appends a table with its header. Objects in it become tables below it,
 // nulls are left out.

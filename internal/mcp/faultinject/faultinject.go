@@ -11,14 +11,16 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/duration"
 )
 
 // Faults are what is done to requests. The zero value does nothing.
 type Faults struct {
-	Delay time.Duration // before each request
-	Fail  float64       // share of the requests that are answered with an error
-	Drop  float64       // share of the requests during which the connection is lost
-	Seed  uint64        // of the decisions
+	Delay duration.Duration `toml:"delay,omitempty" help:"how long each call is delayed, such as 200ms"`
+	Fail  float64           `toml:"fail,omitempty" help:"share of the calls that are answered with an error, from 0 to 1"`
+	Drop  float64           `toml:"drop,omitempty" help:"share of the calls during which the connection is lost, from 0 to 1"`
+	Seed  uint64            `toml:"seed,omitempty" help:"another seed chooses other calls; with the same seed the same calls are chosen"`
 }
 
 // Any reports whether there are any faults.
@@ -97,7 +99,7 @@ func (p *Plan) Next() (delay time.Duration, kind Kind, number uint64) {
 	case share < p.faults.Fail+p.faults.Drop:
 		kind = Drop
 	}
-	return p.faults.Delay, kind, p.count
+	return time.Duration(p.faults.Delay), kind, p.count
 }
 
 // Plans has the plan of each server by name. A plan lasts as long as its faults do not

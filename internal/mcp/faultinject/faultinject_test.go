@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/duration"
 )
 
 // kinds are the decisions about the next requests, one letter each.
@@ -40,7 +42,7 @@ const pinned = "pfpdpfpffppppppfdpfdppff"
 
 func TestShares(t *testing.T) {
 	t.Parallel()
-	p := NewPlan("git", Faults{Fail: 0.3, Drop: 0.1, Delay: time.Second})
+	p := NewPlan("git", Faults{Fail: 0.3, Drop: 0.1, Delay: duration.Duration(time.Second)})
 	counts := map[Kind]int{}
 	const n = 10_000
 	for i := range n {
@@ -81,7 +83,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%+v is valid", wrong)
 		}
 	}
-	right := Faults{Delay: 200 * time.Millisecond, Fail: 0.1, Drop: 0.01, Seed: 5}
+	right := Faults{Delay: duration.Duration(200 * time.Millisecond), Fail: 0.1, Drop: 0.01, Seed: 5}
 	if err := right.Validate(); err != nil {
 		t.Error(err)
 	}

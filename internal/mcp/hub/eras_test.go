@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -83,15 +84,17 @@ var eraServers = []struct {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return upstream.Spec{Command: binary, Env: map[string]string{roleVariable: "server"}}
+		return upstream.Spec{Settings: upstream.Settings{Command: binary, Env: map[string]string{roleVariable: "server"}}}
 	}},
-	{"go http", true, func(t *testing.T) upstream.Spec { return upstream.Spec{URL: serveBothEras(t)} }},
+	{"go http", true, func(t *testing.T) upstream.Spec {
+		return upstream.Spec{Settings: upstream.Settings{URL: serveBothEras(t)}}
+	}},
 	{"typescript 2", true, func(t *testing.T) upstream.Spec { return nodeSpec(t, "server2.js") }},
 	{"typescript 1", false, func(t *testing.T) upstream.Spec { return nodeSpec(t, "server1.js") }},
 }
 
 func nodeSpec(t *testing.T, script string) upstream.Spec {
-	return upstream.Spec{Command: "node", Args: []string{filepath.Join("testdata", "typescript", script), npmtest.Modules(t)}, Env: map[string]string{"PATH": os.Getenv("PATH")}}
+	return upstream.Spec{Settings: upstream.Settings{Command: "node", Args: []string{filepath.Join("testdata", "typescript", script), npmtest.Modules(t)}, Env: map[string]string{"PATH": os.Getenv("PATH")}}}
 }
 
 // serveBothEras serves sessions and the modern era at one address.
@@ -151,7 +154,7 @@ func relayed(t *testing.T, spec upstream.Spec) (*upstream.Manager, string) {
 	t.Helper()
 	manager := upstream.New(upstream.Options{})
 	t.Cleanup(manager.Close)
-	spec.Name, spec.Wait = "far", clocktest.Timeout
+	spec.Name, spec.Wait = "far", duration.Duration(clocktest.Timeout)
 	if err := manager.Add(spec); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +188,7 @@ func checkPush(t *testing.T, p *peer, can bool) {
 // A server without sessions over HTTP answers initialize, but cannot ask. It stays modern.
 func TestStatelessServerStaysModern(t *testing.T) {
 	t.Parallel()
-	manager, url := relayed(t, upstream.Spec{URL: startSDKServer(t, "modern").url})
+	manager, url := relayed(t, upstream.Spec{Settings: upstream.Settings{URL: startSDKServer(t, "modern").url}})
 	p := connect(t, &mcp.StreamableClientTransport{Endpoint: url}, wire.Revision2511)
 	checkQuestionsThrough(t, p)
 	if st, _ := manager.Status("far"); st.Era != upstream.ProtocolModern {

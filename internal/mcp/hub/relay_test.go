@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -354,7 +355,7 @@ func throughHub(t *testing.T, f *sdkServer, era string) string {
 	t.Helper()
 	manager := upstream.New(upstream.Options{})
 	t.Cleanup(manager.Close)
-	if err := manager.Add(upstream.Spec{Name: "far", URL: f.url, Protocol: era, Wait: clocktest.Timeout}); err != nil {
+	if err := manager.Add(upstream.Spec{Name: "far", Settings: upstream.Settings{URL: f.url, Protocol: era, Wait: duration.Duration(clocktest.Timeout)}}); err != nil {
 		t.Fatal(err)
 	}
 	opts := options(t, tools{})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -130,7 +131,7 @@ func connect(t *testing.T, spec upstream.Spec, o upstream.Options) *upstream.Man
 	t.Helper()
 	m := upstream.New(o)
 	t.Cleanup(m.Close)
-	spec.Wait = clocktest.Timeout
+	spec.Wait = duration.Duration(clocktest.Timeout)
 	if err := m.Add(spec); err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +168,11 @@ func relayTasks(t *testing.T, above, below string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manager := connect(t, upstream.Spec{Name: "up", URL: server + "/mcp", Protocol: below}, upstream.Options{Tasks: relay})
+	manager := connect(t, upstream.Spec{Name: "up", Settings: upstream.Settings{URL: server + "/mcp", Protocol: below}}, upstream.Options{Tasks: relay})
 	relay.Start(manager)
 	t.Cleanup(relay.Close)
 	front := serve(t, hub.Options{Tools: p, RelayedTasks: relay, Upstreams: peers{manager}})
-	client := connect(t, upstream.Spec{Name: "front", URL: front + "/mcp/up", Protocol: above}, upstream.Options{Tasks: handle{}})
+	client := connect(t, upstream.Spec{Name: "front", Settings: upstream.Settings{URL: front + "/mcp/up", Protocol: above}}, upstream.Options{Tasks: handle{}})
 	caller := &tool.Caller{
 		Capabilities: json.RawMessage(`{"elicitation":{}}`),
 		Ask: func(_ context.Context, q []tool.Question) ([]json.RawMessage, error) {

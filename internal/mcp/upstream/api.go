@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -49,7 +50,7 @@ func (o *Options) dialAPI(ctx context.Context, spec Spec, open api.Opener, hooks
 // apiEnvironment is what the API of a spec may use.
 func (o *Options) apiEnvironment(spec Spec, hooks Hooks) (env api.Environment, err error) {
 	env = api.Environment{
-		Name: spec.Name, Settings: spec.API.Clone(), Proxy: o.Proxy, Files: o.Files, Sandbox: o.Sandbox, Tracer: o.Tracer, Propagator: o.Propagator,
+		Name: spec.Name, Settings: spec.API, Proxy: o.Proxy, Files: o.Files, Sandbox: o.Sandbox, Tracer: o.Tracer, Propagator: o.Propagator,
 		Log: o.Log.With("upstream", spec.Name), MaxAnswer: o.MaxMessage, Timeout: spec.timeout(), MaxTime: spec.maxTime(), Changed: hooks.Relist,
 	}
 	if !spec.Trusted {
@@ -64,7 +65,12 @@ func (o *Options) apiEnvironment(spec Spec, hooks Hooks) (env api.Environment, e
 	if o.Login != nil && env.Header.Get("Authorization") == "" && env.Settings.User == "" {
 		env.Login = apiLogin{o.Login, spec}
 	}
-	err = env.Settings.Secrets(func(text string) (string, error) { return o.reveal(spec, text) })
+	err = tagged.Texts(&env.Settings, "vars", func(kind, text string) (string, error) {
+		if kind != "secret" {
+			return text, nil
+		}
+		return o.reveal(spec, text)
+	})
 	return env, err
 }
 

@@ -60,8 +60,10 @@ func TestAPIIsAnUpstream(t *testing.T) {
 		return fake, nil
 	}}})
 	spec, warnings := upstream.Spec{
-		Name: "pets", Trusted: true, Headers: map[string]string{"X-Key": "${SECRET}"},
-		API: api.Settings{Kind: api.OpenAPI, Source: "https://pets.example/openapi.json?sig=1", Query: map[string]string{"key": "${SECRET}"}},
+		Name: "pets", Trusted: true, Settings: upstream.Settings{
+			Headers: map[string]string{"X-Key": "${SECRET}"},
+			API:     api.Settings{Kind: api.OpenAPI, Source: "https://pets.example/openapi.json?sig=1", Query: map[string]string{"key": "${SECRET}"}},
+		},
 	}.Expand(func(string) (string, bool) { return "hush", true })
 	if len(warnings) > 0 {
 		t.Fatal(warnings)

@@ -91,7 +91,7 @@ func BenchmarkCall(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := httptest.NewServer(minimalServer{modern})
 			b.Cleanup(s.Close)
-			benchmarkCall(b, upstream.Spec{URL: s.URL})
+			benchmarkCall(b, upstream.Spec{Settings: upstream.Settings{URL: s.URL}})
 		})
 	}
 	b.Run("stdio", func(b *testing.B) {
@@ -105,7 +105,7 @@ func BenchmarkCall(b *testing.B) {
 		o.Events = bus
 		m := upstream.New(o)
 		b.Cleanup(m.Close)
-		if err := m.Add(upstream.Spec{Name: "test", URL: "fake://here"}); err != nil {
+		if err := m.Add(upstream.Spec{Name: "test", Settings: upstream.Settings{URL: "fake://here"}}); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := sub.Next(b.Context()); err != nil {
@@ -145,7 +145,7 @@ func BenchmarkCallOfOnesOwn(b *testing.B) {
 	b.Cleanup(m.Close)
 	ctx := as(b, "ann")
 	var took [2]time.Duration
-	specs := []upstream.Spec{{Name: "shared", URL: s.URL}, {Name: "own", URL: s.URL, Login: upstream.LoginEach}}
+	specs := []upstream.Spec{{Name: "shared", Settings: upstream.Settings{URL: s.URL}}, {Name: "own", Settings: upstream.Settings{URL: s.URL, Login: upstream.LoginEach}}}
 	for _, spec := range specs {
 		if err := m.Add(spec); err != nil {
 			b.Fatal(err)

@@ -29,7 +29,7 @@ func TestCallPathIsShort(t *testing.T) {
 		t.Parallel()
 		var stacks stackRecorder
 		dial := func(_ context.Context, _ Spec, hooks Hooks) (Transport, error) { return dialPipe(hooks, &stacks) }
-		callOnce(t, Options{Dialers: map[string]Dialer{"pipe": dial}}, Spec{Name: "test", URL: "pipe://here"})
+		callOnce(t, Options{Dialers: map[string]Dialer{"pipe": dial}}, Spec{Name: "test", Settings: Settings{URL: "pipe://here"}})
 		stacks.check(t, "(*stdioWriter).write")
 	})
 	t.Run("http", func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestCallPathIsShort(t *testing.T) {
 			stacks.record()
 			return nil, nil
 		}
-		callOnce(t, Options{Proxy: proxy}, Spec{Name: "test", URL: server.URL})
+		callOnce(t, Options{Proxy: proxy}, Spec{Name: "test", Settings: Settings{URL: server.URL}})
 		stacks.check(t, "(*httpClient).send")
 	})
 }

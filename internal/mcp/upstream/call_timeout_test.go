@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -37,16 +38,16 @@ func TestProgressKeepsACallAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestManager(t, nil)
 		working(s, 20)
-		s.add(t, upstream.Spec{Timeout: 90 * time.Second})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Timeout: duration.Duration(90 * time.Second)}})
 		if err := s.call("write"); err != nil {
 			t.Errorf("20 minutes with a sign of life each: %v", err)
 		}
-		s.add(t, upstream.Spec{Timeout: 30 * time.Second})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Timeout: duration.Duration(30 * time.Second)}})
 		began := time.Now()
 		if err := s.call("write"); fault.CodeOf(err) != fault.Timeout || time.Since(began) != 30*time.Second {
 			t.Errorf("no sign of life within 30 seconds: %v after %v", err, time.Since(began))
 		}
-		s.add(t, upstream.Spec{Timeout: 90 * time.Second, MaxTime: 10 * time.Minute})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Timeout: duration.Duration(90 * time.Second), MaxTime: duration.Duration(10 * time.Minute)}})
 		began = time.Now()
 		if err := s.call("write"); fault.CodeOf(err) != fault.Timeout || time.Since(began) != 10*time.Minute {
 			t.Errorf("10 minutes are the most: %v after %v", err, time.Since(began))
@@ -81,7 +82,7 @@ func TestNotificationsWithoutProgressEndAtTheLimit(t *testing.T) {
 			close(over)
 			return json.RawMessage(`{"content":[]}`), nil
 		}
-		s.add(t, upstream.Spec{Timeout: 30 * time.Second})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Timeout: duration.Duration(30 * time.Second)}})
 		began, logs, reports := time.Now(), 0, 0
 		caller := &tool.Caller{Log: func(tool.Log) { logs++ }, Progress: func(tool.Progress) { reports++ }}
 		_, err := s.Call(t.Context(), tool.Call{Ref: ref("write"), Caller: caller})
@@ -116,7 +117,7 @@ func TestTimeToAskTheCallerDoesNotCount(t *testing.T) {
 			a := <-answered
 			return json.RawMessage(`{"content":[{"type":"text","text":` + string(rawjson.AppendText(nil, string(a.Result))) + `}]}`), nil
 		}
-		s.add(t, upstream.Spec{Timeout: time.Minute})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Timeout: duration.Duration(time.Minute)}})
 		caller := &tool.Caller{Ask: func(context.Context, []tool.Question) ([]json.RawMessage, error) {
 			time.Sleep(10 * time.Minute)
 			return []json.RawMessage{json.RawMessage(`{"action":"accept"}`)}, nil

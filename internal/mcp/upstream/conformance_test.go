@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -50,7 +51,7 @@ func playConformance() int {
 	defer cancel()
 	bus := event.New(event.BusOptions{})
 	connected := bus.Subscribe(event.Options{Types: []string{"upstream.connected"}})
-	spec := upstream.Spec{Name: "test", URL: os.Args[len(os.Args)-1], Wait: 10 * time.Second, Trusted: true}
+	spec := upstream.Spec{Name: "test", Settings: upstream.Settings{URL: os.Args[len(os.Args)-1], Wait: duration.Duration(10 * time.Second)}, Trusted: true}
 	o := upstream.Options{Events: bus, Getenv: os.LookupEnv, Environ: os.Environ}
 	if strings.HasPrefix(os.Getenv("MCP_CONFORMANCE_SCENARIO"), "auth/") {
 		return playLogin(ctx, o, spec)

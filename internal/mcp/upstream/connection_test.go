@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
@@ -241,7 +242,7 @@ func TestLazyServerSleepsUntilItIsCalled(t *testing.T) {
 
 		s := newTestManager(t, cached)
 		s.fake.onDial(func(context.Context, int) error { time.Sleep(5 * time.Second); return nil })
-		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: 10 * time.Minute})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Start: upstream.Lazy, Idle: duration.Duration(10 * time.Minute)}})
 		infos, _ := s.Tools(t.Context())
 		if st := s.state(t); st.State != upstream.StateAsleep || s.fake.attempts() != 0 || len(infos) != 2 || !infos[0].Stale {
 			t.Errorf("status %+v, %d attempts, tools %v", st, s.fake.attempts(), infos)
@@ -280,7 +281,7 @@ func TestUnknownLazyServerIsStartedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestManager(t, nil)
-		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: 10 * time.Second}) // sooner than any health check
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Start: upstream.Lazy, Idle: duration.Duration(10 * time.Second)}}) // sooner than any health check
 		if infos, _ := s.Tools(t.Context()); len(infos) != 2 || s.fake.attempts() != 1 {
 			t.Errorf("tools %v after %d attempts", infos, s.fake.attempts())
 		}
@@ -299,7 +300,7 @@ func TestLazyServerThatCannotStartGoesToSleep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestManager(t, nil)
-		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: time.Minute})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Start: upstream.Lazy, Idle: duration.Duration(time.Minute)}})
 		time.Sleep(2 * time.Minute)
 		s.fake.drop(errors.New("out of order"))
 		began := time.Now()
@@ -320,12 +321,12 @@ func TestCallWaitingForTheOldServerGoesToTheNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestManager(t, nil)
 		s.fake.drop(errors.New("out of order"))
-		s.add(t, upstream.Spec{URL: "fake://old"})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{URL: "fake://old"}})
 		done := make(chan error)
 		go func() { done <- s.call("write") }()
 		time.Sleep(time.Second)
 		s.fake.drop(nil)
-		s.add(t, upstream.Spec{URL: "fake://new"})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{URL: "fake://new"}})
 		if err := <-done; err != nil {
 			t.Errorf("call: %v", err)
 		}
@@ -342,10 +343,10 @@ func TestNewGenerationIsNotOverwrittenByTheOld(t *testing.T) {
 			}
 			return nil
 		})
-		s.add(t, upstream.Spec{URL: "fake://old"})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{URL: "fake://old"}})
 		old := s.state(t).Generation
 		s.fake.list(`{"tools":[{"name":"new","inputSchema":{"type":"object"}}]}`)
-		s.add(t, upstream.Spec{URL: "fake://new"})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{URL: "fake://new"}})
 		time.Sleep(time.Minute)
 		st := s.state(t)
 		if st.Generation <= old || st.Target != "fake://new" || st.State != upstream.StateConnected || st.Tools != 1 {
@@ -363,7 +364,7 @@ func TestSameSpecAgainDoesNothingAndSmallChangesDoNotReconnect(t *testing.T) {
 		s := newTestManager(t, nil)
 		s.add(t, upstream.Spec{})
 		s.add(t, upstream.Spec{})
-		s.add(t, upstream.Spec{Timeout: time.Second, DisabledTools: []string{"write"}})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Timeout: duration.Duration(time.Second), DisabledTools: []string{"write"}}})
 		if s.fake.attempts() != 1 {
 			t.Errorf("%d attempts", s.fake.attempts())
 		}
@@ -376,11 +377,11 @@ func TestSameSpecAgainDoesNothingAndSmallChangesDoNotReconnect(t *testing.T) {
 		if kinds := s.eventTypes(t); kinds[len(kinds)-1] != "upstream.tools_refreshed" {
 			t.Errorf("events = %v", kinds)
 		}
-		s.add(t, upstream.Spec{ReadOnly: true})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{ReadOnly: true}})
 		if err := s.call("write"); fault.CodeOf(err) != fault.Denied {
 			t.Errorf("writing tool of a read-only upstream: %v", err)
 		}
-		s.add(t, upstream.Spec{Headers: map[string]string{"X-Key": "1"}})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Headers: map[string]string{"X-Key": "1"}}})
 		if s.fake.attempts() != 2 {
 			t.Errorf("%d attempts after other credentials", s.fake.attempts())
 		}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -87,7 +88,7 @@ func TestProcessKilledBetweenCallsCausesNoError(t *testing.T) {
 			t.Parallel()
 			spec := stdioSpec(t, "sdk")
 			spec.Protocol = protocol
-			spec.Wait = time.Millisecond // less than any program needs
+			spec.Wait = duration.Duration(time.Millisecond) // less than any program needs
 			srv := stdioServer(t, spec)
 			h := upstreamtest.Start(t, srv)
 			for i := range 10 {
@@ -180,7 +181,7 @@ func TestTwoHundredCyclesLeaveNothingBehind(t *testing.T) {
 	cycle := func(m *upstream.Manager, i int) {
 		child := stdioSpec(t, "sdk")
 		child.Name, child.Env["PID_DIR"] = "child", all.dir
-		for _, spec := range []upstream.Spec{{Name: "web", URL: s.url()}, {Name: "unreachable", URL: "http://127.0.0.1:1"}} {
+		for _, spec := range []upstream.Spec{{Name: "web", Settings: upstream.Settings{URL: s.url()}}, {Name: "unreachable", Settings: upstream.Settings{URL: "http://127.0.0.1:1"}}} {
 			if err := m.Add(spec); err != nil {
 				t.Fatal(err)
 			}
@@ -291,7 +292,7 @@ func TestResendUsesANewConnection(t *testing.T) {
 	}
 	site.Start()
 	t.Cleanup(site.Close)
-	h := upstreamtest.Start(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: site.URL, Wait: clocktest.Timeout}, Options: options(t)})
+	h := upstreamtest.Start(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", Settings: upstream.Settings{URL: site.URL, Wait: duration.Duration(clocktest.Timeout)}}, Options: options(t)})
 	// A connection may be idle only after the others were given up. It takes another round
 	// then, while a client that tries one after the other loses more than one in all rounds.
 	for round := 1; ; round++ {
@@ -373,13 +374,13 @@ func TestPortTakenBySomethingElse(t *testing.T) {
 			}
 		})
 		t.Cleanup(func() { listener.Close(); wg.Wait() })
-		srv := upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "http://" + listener.Addr().String()}, Options: options(t)}
+		srv := upstreamtest.Server{Spec: upstream.Spec{Name: "test", Settings: upstream.Settings{URL: "http://" + listener.Addr().String()}}, Options: options(t)}
 		h := upstreamtest.Open(t, srv)
 		h.Await(t, "upstream.reconnecting")
 	})
 	t.Run("an unknown name", func(t *testing.T) {
 		t.Parallel()
-		h := upstreamtest.Open(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "http://unknown.invalid/mcp"}, Options: options(t)})
+		h := upstreamtest.Open(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", Settings: upstream.Settings{URL: "http://unknown.invalid/mcp"}}, Options: options(t)})
 		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "unknown.invalid") {
 			t.Errorf("event = %+v", e)
 		}

@@ -243,26 +243,6 @@ func withPath(raw string) string {
 	return u.String()
 }
 
-// OAuth is the configuration of logins to a server. All fields may be empty.
-type OAuth struct {
-	ClientID     string
-	ClientSecret string // or a reference to it, as ClientKey
-	ClientKey    string
-	Scopes       []string
-	Issuer       string
-	Grant        string
-	RedirectPort int
-	Audience     string // of tokens that are exchanged, instead of the server's address
-	Subject      string // which token of a sign-in is exchanged
-	TokenURL     string // where tokens are, if the description of an API says it; never configured
-}
-
-func (o OAuth) equal(other OAuth) bool {
-	return slices.Equal(o.Scopes, other.Scopes) && o.ClientID == other.ClientID && o.ClientSecret == other.ClientSecret &&
-		o.ClientKey == other.ClientKey && o.Issuer == other.Issuer && o.Grant == other.Grant && o.RedirectPort == other.RedirectPort &&
-		o.Audience == other.Audience && o.Subject == other.Subject
-}
-
 // Login has the tokens for servers that require a login. Callers see its faults
 // unchanged: those with the code needs_auth say how to log in.
 type Login interface {

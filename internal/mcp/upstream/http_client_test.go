@@ -56,7 +56,7 @@ func countingServer(h http.Handler) (*httptest.Server, *atomic.Int64) {
 func newTestClient(t *testing.T, address string) *httpClient {
 	t.Helper()
 	o := Options{ClientName: "test", ClientVersion: "1"}
-	c, err := o.newHTTPClient(Spec{URL: address, Headers: map[string]string{"X-Own": "1"}})
+	c, err := o.newHTTPClient(Spec{Settings: Settings{URL: address, Headers: map[string]string{"X-Own": "1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func TestModernRequestsHaveAllHeadersAndMeta(t *testing.T) {
 		},
 		wire.MethodToolsCall: func(json.RawMessage) string { return `{"resultType":"complete","content":[]}` },
 	}
-	srv := httpServer(t, func() http.Handler { return s.around(inner) }, upstream.Spec{Headers: map[string]string{"X-Key": "1"}})
+	srv := httpServer(t, func() http.Handler { return s.around(inner) }, upstream.Spec{Settings: upstream.Settings{Headers: map[string]string{"X-Key": "1"}}})
 	h := upstreamtest.Start(t, srv)
 	result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("übersetze"), Args: json.RawMessage(`{"to":"français"}`)})
 	if err != nil || string(result.Raw) != `{"content":[]}` {
@@ -286,7 +286,7 @@ func TestPrivateAuthority(t *testing.T) {
 		for _, own := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				srv := upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: serveTLS(t, certificate, handler())}, Options: options(t)}
+				srv := upstreamtest.Server{Spec: upstream.Spec{Name: "test", Settings: upstream.Settings{URL: serveTLS(t, certificate, handler())}}, Options: options(t)}
 				if own {
 					srv.Spec.CAFile = file
 				} else {
@@ -307,7 +307,7 @@ func TestUnknownAuthority(t *testing.T) {
 	_, certificate := certpooltest.New(t)
 	url := serveTLS(t, certificate, modernHandler())
 	for file, want := range map[string]string{"": "unknown authority", "missing.pem": "no such file"} {
-		h := upstreamtest.Open(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: url, CAFile: file}, Options: options(t)})
+		h := upstreamtest.Open(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", Settings: upstream.Settings{URL: url, CAFile: file}}, Options: options(t)})
 		h.Await(t, "upstream.reconnecting")
 		st, _ := h.Manager.Status("test")
 		if !strings.Contains(st.LastError, want) || !strings.Contains(st.Hint, "ca_file") {

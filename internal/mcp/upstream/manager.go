@@ -83,7 +83,7 @@ func (m *Manager) Add(spec Spec) error {
 	if m.closed {
 		return fault.New(fault.Unavailable, "add upstream %s: shutting down", spec.Name)
 	}
-	m.desired[spec.Name] = spec.clone()
+	m.desired[spec.Name] = spec
 	m.reconcile()
 	return nil
 }
@@ -115,7 +115,7 @@ func (m *Manager) Set(specs []Spec) error {
 			err = fault.New(fault.InvalidParams, "upstream %s is listed twice", spec.Name)
 		}
 		if err == nil {
-			desired[spec.Name] = spec.clone()
+			desired[spec.Name] = spec
 			continue
 		}
 		invalid = append(invalid, err)

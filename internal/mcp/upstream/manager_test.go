@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"github.com/luanette/luanette/internal/base/duration"
 	"reflect"
 	"testing"
 	"time"
@@ -8,12 +9,12 @@ import (
 
 func TestReconcile(t *testing.T) {
 	t.Parallel()
-	here := Spec{Name: "a", URL: "http://here.test"}
-	there := Spec{Name: "a", URL: "http://there.test"}
-	slower := Spec{Name: "a", URL: "http://here.test", Timeout: time.Minute * 5}
-	spelled := Spec{Name: "a", URL: "http://here.test", Timeout: DefaultTimeout, Transport: Auto, Protocol: Auto, Start: Eager}
-	tokened := Spec{Name: "a", URL: "http://here.test", BearerEnv: "TOKEN"}
-	other := Spec{Name: "b", Command: "b"}
+	here := Spec{Name: "a", Settings: Settings{URL: "http://here.test"}}
+	there := Spec{Name: "a", Settings: Settings{URL: "http://there.test"}}
+	slower := Spec{Name: "a", Settings: Settings{URL: "http://here.test", Timeout: duration.Duration(time.Minute * 5)}}
+	spelled := Spec{Name: "a", Settings: Settings{URL: "http://here.test", Timeout: duration.Duration(DefaultTimeout), Transport: Auto, Protocol: Auto, Start: Eager}}
+	tokened := Spec{Name: "a", Settings: Settings{URL: "http://here.test", BearerEnv: "TOKEN"}}
+	other := Spec{Name: "b", Settings: Settings{Command: "b"}}
 	for name, c := range map[string]struct {
 		desired, actual []Spec
 		want            []action
@@ -49,12 +50,12 @@ func TestEndpoints(t *testing.T) {
 		spec Spec
 		want []endpoint
 	}{
-		{Spec{URL: "http://h"}, []endpoint{{HTTP, "http://h"}, {HTTP, "http://h/mcp"}, {SSE, "http://h"}}},
-		{Spec{URL: "http://h/x"}, []endpoint{{HTTP, "http://h/x"}, {SSE, "http://h/x"}}},
-		{Spec{URL: "http://h/", Protocol: ProtocolModern}, []endpoint{{HTTP, "http://h/"}, {HTTP, "http://h/mcp"}}},
-		{Spec{URL: "http://h/sse", Transport: SSE}, []endpoint{{SSE, "http://h/sse"}}},
-		{Spec{Command: "c"}, []endpoint{{Stdio, ""}}},
-		{Spec{URL: "tcp+zmq://h:1"}, []endpoint{{"tcp+zmq", "tcp+zmq://h:1"}}},
+		{Spec{Settings: Settings{URL: "http://h"}}, []endpoint{{HTTP, "http://h"}, {HTTP, "http://h/mcp"}, {SSE, "http://h"}}},
+		{Spec{Settings: Settings{URL: "http://h/x"}}, []endpoint{{HTTP, "http://h/x"}, {SSE, "http://h/x"}}},
+		{Spec{Settings: Settings{URL: "http://h/", Protocol: ProtocolModern}}, []endpoint{{HTTP, "http://h/"}, {HTTP, "http://h/mcp"}}},
+		{Spec{Settings: Settings{URL: "http://h/sse", Transport: SSE}}, []endpoint{{SSE, "http://h/sse"}}},
+		{Spec{Settings: Settings{Command: "c"}}, []endpoint{{Stdio, ""}}},
+		{Spec{Settings: Settings{URL: "tcp+zmq://h:1"}}, []endpoint{{"tcp+zmq", "tcp+zmq://h:1"}}},
 	} {
 		if got := endpoints(c.spec); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("endpoints(%+v) = %v, want %v", c.spec, got, c.want)
@@ -64,11 +65,11 @@ func TestEndpoints(t *testing.T) {
 
 func TestTargetContainsNoSecrets(t *testing.T) {
 	t.Parallel()
-	got := Spec{URL: "https://h.test/mcp?key=s3cret#x"}.Target()
+	got := Spec{Settings: Settings{URL: "https://h.test/mcp?key=s3cret#x"}}.Target()
 	if got != "https://h.test/mcp?…" && got != "https://h.test/mcp?%E2%80%A6" {
 		t.Errorf("target = %q", got)
 	}
-	got = Spec{Command: "npx", Args: []string{"-y", "server", "--api-key", "s3cret"}}.Target()
+	got = Spec{Settings: Settings{Command: "npx", Args: []string{"-y", "server", "--api-key", "s3cret"}}}.Target()
 	if got != "npx -y server --api-key [redacted]" {
 		t.Errorf("target = %q", got)
 	}

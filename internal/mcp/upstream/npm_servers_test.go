@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -22,7 +23,7 @@ import (
 )
 
 func nodeServer(t *testing.T, program string, args ...string) upstreamtest.Server {
-	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{npmtest.Program(t, program)}, args...), Wait: clocktest.Timeout}
+	spec := upstream.Spec{Name: "test", Settings: upstream.Settings{Command: "node", Args: append([]string{npmtest.Program(t, program)}, args...), Wait: duration.Duration(clocktest.Timeout)}}
 	return upstreamtest.Server{Spec: spec, Options: options(t)}
 }
 
@@ -120,7 +121,7 @@ func everythingSite(t *testing.T, mode, path string) upstreamtest.Server {
 		}
 	}()
 	return upstreamtest.Server{
-		Spec:    upstream.Spec{Name: "test", URL: fmt.Sprintf("http://127.0.0.1:%s%s", port, path), Wait: clocktest.Timeout},
+		Spec:    upstream.Spec{Name: "test", Settings: upstream.Settings{URL: fmt.Sprintf("http://127.0.0.1:%s%s", port, path), Wait: duration.Duration(clocktest.Timeout)}},
 		Options: options(t),
 	}
 }

@@ -173,7 +173,7 @@ func (o Options) withDefaults() Options {
 // startTimeout is how long the server of a spec may take until it is connected.
 func (o *Options) startTimeout(s Spec) time.Duration {
 	if s.Command == "" {
-		return positive(s.StartTimeout, o.ConnectTimeout)
+		return positive(time.Duration(s.StartTimeout), o.ConnectTimeout)
 	}
-	return positive(s.StartTimeout, o.StartTimeout)
+	return positive(time.Duration(s.StartTimeout), o.StartTimeout)
 }

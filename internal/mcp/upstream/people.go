@@ -58,7 +58,6 @@ func (m *Manager) connectPerson(ctx context.Context, listing *connection, owner 
 
 // of is the spec of the connection of an owner.
 func (s Spec) of(owner string, who Person) Spec {
-	s = s.clone()
 	s.Owner, s.Person = owner, who
 	return s
 }

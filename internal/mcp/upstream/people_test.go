@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -119,7 +120,7 @@ func newCompany(t *testing.T, c *company, change func(*upstream.Options, *upstre
 	logins := &ownLogins{tokens: map[string]string{"person:ann": "token-ann", "person:bob": "token-bob"}}
 	o := options(t)
 	o.Login = logins
-	spec := upstream.Spec{Name: "test", URL: site.URL, Login: upstream.LoginEach, Wait: clocktest.Timeout, Trusted: true}
+	spec := upstream.Spec{Name: "test", Settings: upstream.Settings{URL: site.URL, Login: upstream.LoginEach, Wait: duration.Duration(clocktest.Timeout)}, Trusted: true}
 	if change != nil {
 		change(&o, &spec)
 	}
@@ -497,7 +498,7 @@ func TestVariablesOfPeople(t *testing.T) {
 		"unknown":             {func(s *upstream.Spec) { s.Headers = map[string]string{"A": "${person.phone}"} }, "is not known"},
 	}
 	for name, tt := range tests {
-		spec := upstream.Spec{Name: "crm", URL: "https://crm.example/mcp", Login: upstream.LoginEach}
+		spec := upstream.Spec{Name: "crm", Settings: upstream.Settings{URL: "https://crm.example/mcp", Login: upstream.LoginEach}}
 		tt.change(&spec)
 		spec, warnings := spec.Expand(func(string) (string, bool) { return "", false })
 		err := spec.Validate()
@@ -532,7 +533,7 @@ func ownFakes(t *testing.T, spec upstream.Spec) (s *testManager, dialled func() 
 func TestPersonalConnectionsEndWhenIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, dialled := ownFakes(t, upstream.Spec{Idle: time.Minute})
+		s, dialled := ownFakes(t, upstream.Spec{Settings: upstream.Settings{Idle: duration.Duration(time.Minute)}})
 		var wg sync.WaitGroup
 		for range 50 {
 			wg.Go(func() {
@@ -558,7 +559,7 @@ func TestPersonalConnectionsEndWhenIdle(t *testing.T) {
 func TestPersonalConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, dialled := ownFakes(t, upstream.Spec{People: 2})
+		s, dialled := ownFakes(t, upstream.Spec{Settings: upstream.Settings{People: 2}})
 		release := make(chan struct{})
 		s.fake.handle = func(ctx context.Context, m wire.Message) (json.RawMessage, error) {
 			if name, _ := rawjson.GetText(m.Params, "name"); name == "write" {
@@ -604,11 +605,11 @@ func TestPersonalConnectionsFollowTheSpec(t *testing.T) {
 		if _, err := answerTo(ann, s.Manager, "write"); err != nil {
 			t.Fatal(err)
 		}
-		s.add(t, upstream.Spec{Login: upstream.LoginEach, DisabledTools: []string{"write"}})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Login: upstream.LoginEach, DisabledTools: []string{"write"}}})
 		if _, err := answerTo(ann, s.Manager, "write"); fault.CodeOf(err) != fault.Denied || len(dialled()) != 2 {
 			t.Errorf("with fewer tools: %v, dialled for %q", err, dialled())
 		}
-		s.add(t, upstream.Spec{Login: upstream.LoginEach, Headers: map[string]string{"A": "1"}})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Login: upstream.LoginEach, Headers: map[string]string{"A": "1"}}})
 		if st := s.state(t); st.People != 0 {
 			t.Errorf("with other headers: %d people", st.People)
 		}

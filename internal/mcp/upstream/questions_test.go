@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -346,7 +347,7 @@ func TestManyCallsShareOneConnection(t *testing.T) {
 
 func TestSlowCallTimesOutUnlessItProgresses(t *testing.T) {
 	t.Parallel()
-	srv := httpServer(t, legacyHandler, upstream.Spec{Timeout: time.Second})
+	srv := httpServer(t, legacyHandler, upstream.Spec{Settings: upstream.Settings{Timeout: duration.Duration(time.Second)}})
 	h := upstreamtest.Start(t, srv)
 	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("wait")})
 	if fault.CodeOf(err) != fault.Timeout || fault.HintOf(err) == "" {

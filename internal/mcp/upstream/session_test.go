@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
 )
@@ -89,7 +90,7 @@ func TestServerOfAnotherEraAtTheSameAddress(t *testing.T) {
 		return next()
 	})
 	h := upstreamtest.Start(t, upstreamtest.Server{
-		Spec: upstream.Spec{Name: "test", URL: s.url(), Wait: clocktest.Timeout}, Options: options(t),
+		Spec: upstream.Spec{Name: "test", Settings: upstream.Settings{URL: s.url(), Wait: duration.Duration(clocktest.Timeout)}}, Options: options(t),
 	})
 	for _, era := range []string{"modern", "legacy", "modern"} {
 		h.Echo(t, "hello")
@@ -107,12 +108,12 @@ func TestServerOfAnotherEraAtTheSameAddress(t *testing.T) {
 func TestPinnedProtocolIsNotDetected(t *testing.T) {
 	t.Parallel()
 	for protocol, handler := range map[string]func() http.Handler{"legacy": legacyHandler, "modern": modernHandler} {
-		h := upstreamtest.Start(t, httpServer(t, handler, upstream.Spec{Protocol: protocol}))
+		h := upstreamtest.Start(t, httpServer(t, handler, upstream.Spec{Settings: upstream.Settings{Protocol: protocol}}))
 		if st, _ := h.Manager.Status("test"); st.Era != protocol {
 			t.Errorf("pinned %s, got %s", protocol, st.Era)
 		}
 	}
-	h := upstreamtest.Open(t, httpServer(t, legacyHandler, upstream.Spec{Protocol: "modern"}))
+	h := upstreamtest.Open(t, httpServer(t, legacyHandler, upstream.Spec{Settings: upstream.Settings{Protocol: "modern"}}))
 	e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
 	if !strings.Contains(e.Error, "2026-07-28") && !strings.Contains(e.Error, "-32022") {
 		t.Errorf("a legacy server pinned to modern: %+v", e)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/faultinject"
@@ -48,7 +49,7 @@ func TestInjectedFaultsAreRepeatable(t *testing.T) {
 	for i := range runs {
 		synctest.Test(t, func(t *testing.T) {
 			s := newTestManager(t, nil)
-			s.add(t, upstream.Spec{Faults: faultinject.Faults{Delay: 200 * time.Millisecond, Fail: 0.3, Drop: 0.2, Seed: 3}})
+			s.add(t, upstream.Spec{Settings: upstream.Settings{Faults: faultinject.Faults{Delay: duration.Duration(200 * time.Millisecond), Fail: 0.3, Drop: 0.2, Seed: 3}}})
 			began := time.Now()
 			runs[i] = outcomes(t, s, "write", 20)
 			if took := time.Since(began); took < 20*200*time.Millisecond {
@@ -84,7 +85,7 @@ func TestDroppedReadIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestManager(t, nil)
-		s.add(t, upstream.Spec{Faults: faultinject.Faults{Drop: 0.3, Seed: 3}})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Faults: faultinject.Faults{Drop: 0.3, Seed: 3}}})
 		for i, outcome := range outcomes(t, s, "read", 20) {
 			if outcome != "ok" {
 				t.Errorf("call %d: %s", i+1, outcome)
@@ -105,7 +106,7 @@ func TestDelayEndsWithTheCaller(t *testing.T) {
 			t.Errorf("the server got %s", m.Method)
 			return nil, nil
 		}
-		s.add(t, upstream.Spec{Faults: faultinject.Faults{Delay: time.Hour}, Timeout: 2 * time.Hour})
+		s.add(t, upstream.Spec{Settings: upstream.Settings{Faults: faultinject.Faults{Delay: duration.Duration(time.Hour)}, Timeout: duration.Duration(2 * time.Hour)}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := s.Call(ctx, tool.Call{Ref: ref("write")}); fault.CodeOf(err) != fault.Timeout {
@@ -133,7 +134,7 @@ func TestRecordAndMock(t *testing.T) {
 			h.Echo(t, "hello")
 			h.Echo(t, "two\nlines")
 
-			mock := upstreamtest.Start(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", Mock: file}, Options: options(t)})
+			mock := upstreamtest.Start(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", Settings: upstream.Settings{Mock: file}}, Options: options(t)})
 			if again, _ := mock.Manager.Tools(t.Context()); len(again) != len(tools) || len(tools) == 0 {
 				t.Errorf("the recording has %d tools, the server %d", len(again), len(tools))
 			}
@@ -158,7 +159,7 @@ func TestRecordAndMock(t *testing.T) {
 func TestRecordingHidesCredentials(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "test.json")
-	srv := httpServer(t, modernHandler, upstream.Spec{Headers: map[string]string{"X-Pass": "open sesame now"}, BearerEnv: "PASS"})
+	srv := httpServer(t, modernHandler, upstream.Spec{Settings: upstream.Settings{Headers: map[string]string{"X-Pass": "open sesame now"}, BearerEnv: "PASS"}})
 	srv.Options.Getenv = func(name string) (string, bool) { return "swordfish99", name == "PASS" }
 	srv.Spec.Record = file
 	h := upstreamtest.Start(t, srv)
@@ -178,10 +179,10 @@ func TestMockSpecs(t *testing.T) {
 		spec upstream.Spec
 		want string
 	}{
-		{upstream.Spec{Mock: "a.json"}, ""},
-		{upstream.Spec{Mock: "a.json", URL: "http://a"}, "mock besides url or command"},
-		{upstream.Spec{Mock: "a.json", Record: "b.json"}, "both mock and record"},
-		{upstream.Spec{URL: "http://a", Faults: faultinject.Faults{Fail: 2}}, "faults.fail 2 is not between 0 and 1"},
+		{upstream.Spec{Settings: upstream.Settings{Mock: "a.json"}}, ""},
+		{upstream.Spec{Settings: upstream.Settings{Mock: "a.json", URL: "http://a"}}, "mock besides url or command"},
+		{upstream.Spec{Settings: upstream.Settings{Mock: "a.json", Record: "b.json"}}, "both mock and record"},
+		{upstream.Spec{Settings: upstream.Settings{URL: "http://a", Faults: faultinject.Faults{Fail: 2}}}, "faults.fail 2 is not between 0 and 1"},
 	} {
 		c.spec.Name = "test"
 		if err := c.spec.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -190,7 +191,7 @@ func TestMockSpecs(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestManager(t, nil)
-		if err := s.Add(upstream.Spec{Name: "test", Mock: filepath.Join(t.TempDir(), "none.json")}); err != nil {
+		if err := s.Add(upstream.Spec{Name: "test", Settings: upstream.Settings{Mock: filepath.Join(t.TempDir(), "none.json")}}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -204,7 +205,7 @@ func TestMockSpecs(t *testing.T) {
 // A change of the faults needs a new connection, which a reload makes.
 func TestFaultsChangeTheConnection(t *testing.T) {
 	t.Parallel()
-	spec := upstream.Spec{Name: "test", URL: "http://a"}
+	spec := upstream.Spec{Name: "test", Settings: upstream.Settings{URL: "http://a"}}
 	for i, changed := range []func(*upstream.Spec){
 		func(s *upstream.Spec) { s.Faults.Seed = 1 },
 		func(s *upstream.Spec) { s.Record = "a.json" },

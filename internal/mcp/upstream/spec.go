@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/apis/api"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/faultinject"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
@@ -61,81 +62,24 @@ const (
 	DefaultStartTimeout = 2 * time.Minute // of a command
 )
 
-// ExposeAll in Spec.Expose exposes all tools.
-const ExposeAll = "*"
-
-// Spec is the configuration of one upstream.
+// Spec is one connection to make: the settings of its server, with their variables replaced,
+// and who it is for. It is not changed once a Manager has it.
 type Spec struct {
 	// Name is the namespace of its tools: a letter, then letters, digits, _ or -.
 	Name string
+	Settings
 
-	// URL is the address of a server; one without a path is tried as it is and then
-	// with /mcp. Command starts a server as a child process. Mock is a recording that
-	// answers in place of a server. API is a service that is not an MCP server. Exactly
-	// one is set.
-	URL     string
-	Command string
-	Args    []string
-	Env     map[string]string // added to what the process inherits
-	EnvFile string            // a file of NAME=value lines, read at every start; Env takes precedence
-	Cwd     string            // working folder of the process; empty means ours
-	Mock    string            // a file of package recording
-	API     api.Settings
-	// InheritEnv are patterns of variables that the process inherits from us in addition
-	// to Inherited. With CleanEnv it inherits only those.
-	InheritEnv []string
-	CleanEnv   bool
 	// Credentials are secrets for which the process gets placeholders.
 	Credentials []profile.Credential
-	// Sandbox is what the process may reach.
-	Sandbox profile.Profile
+	// Profile is what the process may reach.
+	Profile profile.Profile
 
-	// Transport is Auto, HTTP, SSE, Stdio or the key of a Dialer; empty means Auto.
-	Transport string
-	// Protocol is Auto, ProtocolLegacy or ProtocolModern; empty means Auto.
-	Protocol string
-
-	// Headers are sent with every request. They may be secrets and are never logged.
-	Headers map[string]string
-	// BearerEnv names the environment variable that holds a bearer token.
-	BearerEnv string
-	// CAFile is a PEM file with more certificate authorities, for this server and logins
-	// to it; see Options.CAFile.
-	CAFile string
-	// OAuth configures logins to this server; see Options.Login.
-	OAuth OAuth
-	// Curve has the keys of a ZeroMQ backend that uses CURVE.
-	Curve Curve
-
-	// Login says whose account calls use; empty means LoginShared. Unless it is that, each
-	// principal has a connection of its own, and People is how many may be connected at a
-	// time; zero means DefaultPeople.
-	Login  string
-	People int
 	// Owner is the ID of the principal whose connection it is; empty for the connection
 	// that all share, which lists the tools. Person is who that is. Both are never
 	// configured.
 	Owner    string
 	Person   Person
 	personal *personalValues // of the person, during an attempt to connect
-
-	// Timeout bounds a call from its start or its last progress; zero means
-	// DefaultTimeout. The time in which the caller is asked does not count.
-	Timeout time.Duration
-	// MaxTime bounds a call in total; zero means DefaultMaxTime.
-	MaxTime time.Duration
-	// Wait is how long a call waits for a server that is disconnected; zero means
-	// DefaultWait, less than zero not at all.
-	Wait time.Duration
-
-	// StartTimeout bounds the time until the server is connected; zero means the
-	// default of Options.
-	StartTimeout time.Duration
-	// Start is Eager or Lazy; empty means Eager.
-	Start string
-	// Idle is the time without a call after which a lazy server is stopped; zero
-	// means never.
-	Idle time.Duration
 
 	// Trusted says that the spec comes from the configuration, so that
 	// Options.AllowURL and DialControl do not apply. Specs of a model or a script are
@@ -144,31 +88,6 @@ type Spec struct {
 	// Guarded says that an organisation has added it, so that Options.GuardedControl
 	// applies instead of DialControl.
 	Guarded bool
-
-	// Record is a file to which the answers of the server are added; empty: none.
-	Record string
-	// Faults are injected into the requests of callers.
-	Faults faultinject.Faults
-
-	// Expose is used by the catalog only: which tools clients of the hub see.
-	Expose []string
-	// Prefixes is used by the catalog only: tool names without a namespace that begin
-	// so are looked up here.
-	Prefixes []string
-	// Roots are the answer to roots/list where no client gives one: paths or file URIs.
-	Roots []string
-	// AllowedTools, if not empty, are the only tools of this server that can be
-	// called; DisabledTools cannot.
-	AllowedTools  []string
-	DisabledTools []string
-	// ReadOnly hides tools that do not declare that they only read.
-	ReadOnly bool
-}
-
-// Curve has the keys for a backend, in Z85.
-type Curve struct {
-	Server string // its public key; empty means no security
-	Secret string // our secret key, or a reference to it; empty means a new one for each connection
 }
 
 // Validate reports what is wrong with the spec, as a fault with a hint.
@@ -312,16 +231,16 @@ func (s Spec) transport() string {
 
 func (s Spec) lazy() bool { return s.Start == Lazy || s.Personal() }
 
-func (s Spec) timeout() time.Duration { return positive(s.Timeout, DefaultTimeout) }
+func (s Spec) timeout() time.Duration { return positive(time.Duration(s.Timeout), DefaultTimeout) }
 func (s Spec) maxTime() time.Duration {
-	return max(positive(s.MaxTime, DefaultMaxTime), s.timeout())
+	return max(positive(time.Duration(s.MaxTime), DefaultMaxTime), s.timeout())
 }
 
 func (s Spec) wait() time.Duration {
 	if s.Wait == 0 {
 		return DefaultWait
 	}
-	return max(s.Wait, 0)
+	return max(time.Duration(s.Wait), 0)
 }
 
 func positive(d, otherwise time.Duration) time.Duration {
@@ -363,59 +282,32 @@ func (s Spec) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // sameConnection reports whether other can use the same connection: only settings
 // that matter between calls differ.
 func (s Spec) sameConnection(other Spec) bool {
-	return s.Guarded == other.Guarded && s.Name == other.Name && s.sameServer(other) && s.Trusted == other.Trusted &&
-		s.sameEnvironment(other) && s.sameCredentials(other) && s.lazy() == other.lazy() &&
-		s.Sandbox.Equal(other.Sandbox) && s.Record == other.Record && s.Faults == other.Faults
-}
-
-// sameCredentials reports whether both specs authenticate the two ends alike.
-func (s Spec) sameCredentials(other Spec) bool {
-	return maps.Equal(s.Headers, other.Headers) && s.BearerEnv == other.BearerEnv && s.CAFile == other.CAFile &&
-		s.OAuth.equal(other.OAuth) && s.Curve == other.Curve && s.samePeople(other)
-}
-
-func (s Spec) sameEnvironment(other Spec) bool {
-	return maps.Equal(s.Env, other.Env) && s.EnvFile == other.EnvFile && s.CleanEnv == other.CleanEnv && slices.Equal(s.InheritEnv, other.InheritEnv) &&
-		slices.EqualFunc(s.Credentials, other.Credentials, profile.Credential.Equal)
+	return s.same(other) && s.lazy() == other.lazy() && tagged.Same(s.explicit(), other.explicit(), "live")
 }
 
 // sameServer reports whether both specs are about the same server, whatever their
 // credentials are.
 func (s Spec) sameServer(other Spec) bool {
-	return s.URL == other.URL && s.Mock == other.Mock && s.Command == other.Command && slices.Equal(s.Args, other.Args) &&
-		s.API.Equal(other.API) && s.Cwd == other.Cwd && s.transport() == other.transport() && protocolOf(s) == protocolOf(other)
+	return identity(s) == identity(other) && tagged.Same(s.API, other.API, "")
 }
 
-func protocolOf(s Spec) string {
-	if s.Protocol == "" {
-		return Auto
-	}
-	return s.Protocol
+// same reports whether both specs are alike, whatever their settings are.
+func (s Spec) same(other Spec) bool {
+	return s.Name == other.Name && s.Owner == other.Owner && s.Person == other.Person && s.Trusted == other.Trusted && s.Guarded == other.Guarded &&
+		s.Profile.Equal(other.Profile) && slices.EqualFunc(s.Credentials, other.Credentials, profile.Credential.Equal)
+}
+
+// explicit returns the settings with their defaults written out.
+func (s Spec) explicit() Settings {
+	all := s.Settings
+	all.Transport, all.Protocol, all.Start = s.transport(), cmp.Or(s.Protocol, Auto), cmp.Or(s.Start, Eager)
+	all.Timeout, all.MaxTime, all.Wait = duration.Duration(s.timeout()), duration.Duration(s.maxTime()), duration.Duration(s.wait())
+	return all
 }
 
 // Equal reports whether nothing differs.
 func (s Spec) Equal(other Spec) bool {
-	return s.sameConnection(other) && s.sameLists(other) && s.sameTimes(other) && s.ReadOnly == other.ReadOnly && s.People == other.People
-}
-
-func (s Spec) sameLists(other Spec) bool {
-	return slices.Equal(s.Expose, other.Expose) && slices.Equal(s.Prefixes, other.Prefixes) && slices.Equal(s.Roots, other.Roots) &&
-		slices.Equal(s.AllowedTools, other.AllowedTools) && slices.Equal(s.DisabledTools, other.DisabledTools)
-}
-
-func (s Spec) sameTimes(other Spec) bool {
-	return s.timeout() == other.timeout() && s.maxTime() == other.maxTime() && s.wait() == other.wait() &&
-		s.StartTimeout == other.StartTimeout && s.Idle == other.Idle
-}
-
-// clone is a deep copy.
-func (s Spec) clone() Spec {
-	s.Args, s.Env, s.Headers = slices.Clone(s.Args), maps.Clone(s.Env), maps.Clone(s.Headers)
-	s.InheritEnv = slices.Clone(s.InheritEnv)
-	s.Expose, s.Prefixes, s.AllowedTools, s.DisabledTools = slices.Clone(s.Expose), slices.Clone(s.Prefixes), slices.Clone(s.AllowedTools), slices.Clone(s.DisabledTools)
-	s.API = s.API.Clone()
-	s.OAuth.Scopes, s.Roots = slices.Clone(s.OAuth.Scopes), slices.Clone(s.Roots)
-	return s
+	return s.same(other) && tagged.Same(s.explicit(), other.explicit(), "")
 }
 
 // simulated says what is not real about the server of the spec, or is kept of it.

@@ -2,9 +2,9 @@ package upstream
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
+
+	"github.com/luanette/luanette/internal/base/tagged"
 )
 
 // expander replaces variables like the clients whose files we read: ${VAR},
@@ -17,28 +17,16 @@ type expander struct {
 	secret bool // references to secrets are allowed; they are resolved when they are used
 }
 
-// Expand replaces ${VAR}, ${VAR:-default} and ${env:VAR} in the URL, the command
-// with its environment, and the headers. Warnings name what could not be replaced.
+// Expand replaces ${VAR}, ${VAR:-default} and ${env:VAR} in the settings that are tagged
+// vars. Warnings name what could not be replaced.
 func (s Spec) Expand(getenv func(string) (string, bool)) (expanded Spec, warnings []string) {
 	e := expander{getenv: getenv, warn: func(format string, args ...any) {
 		warnings = append(warnings, s.Name+": "+fmt.Sprintf(format, args...))
 	}}
-	s = s.clone()
-	for _, text := range append(s.API.Texts(), &s.URL, &s.Command, &s.Cwd, &s.EnvFile, &s.CAFile) {
-		*text = e.expand(*text)
-	}
-	for _, list := range [][]string{s.Args, s.Roots} {
-		for i, text := range list {
-			list[i] = e.expand(text)
-		}
-	}
-	e.secret = true
-	for _, table := range []map[string]string{s.Env, s.Headers} {
-		for _, key := range slices.Sorted(maps.Keys(table)) {
-			table[key] = e.expand(table[key])
-		}
-	}
-	_ = s.API.Secrets(func(text string) (string, error) { return e.expand(text), nil })
+	_ = tagged.Texts(&s.Settings, "vars", func(kind, text string) (string, error) {
+		e.secret = kind == "secret"
+		return e.expand(text), nil
+	})
 	return s, warnings
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -58,9 +58,9 @@ func (s Spec) people() int {
 // stopped; zero means never.
 func (s Spec) idle() time.Duration {
 	if s.Personal() {
-		return positive(s.Idle, personalIdle)
+		return positive(time.Duration(s.Idle), personalIdle)
 	}
-	return s.Idle
+	return time.Duration(s.Idle)
 }
 
 func (s Spec) loginProblem() error {
@@ -79,11 +79,6 @@ func (s Spec) loginProblem() error {
 		return fmt.Errorf("login %q is not possible over %s", s.Login, s.transport())
 	}
 	return s.variableProblem()
-}
-
-// samePeople reports whether both specs act for the same principals.
-func (s Spec) samePeople(other Spec) bool {
-	return s.Personal() == other.Personal() && (!s.Personal() || s.Login == other.Login) && s.Owner == other.Owner && s.Person == other.Person
 }
 
 // programName is the name under which the files of a process are kept apart from those of
@@ -114,14 +109,13 @@ var personProperties = map[string]func(Person) string{
 // personalTexts are the texts in which properties of a person may be, and those in which
 // values that the person has stored may be, too.
 func (s Spec) personalTexts() (open, secret []string) {
-	open = append(slices.Clone(s.Args), s.query())
-	secret = slices.Concat(slices.Collect(maps.Values(s.Headers)), slices.Collect(maps.Values(s.Env)))
-	settings := s.API.Clone()
-	_ = settings.Secrets(func(text string) (string, error) {
-		secret = append(secret, text)
+	_ = tagged.Texts(&s.Settings, "vars", func(kind, text string) (string, error) {
+		if kind == "secret" {
+			secret = append(secret, text)
+		}
 		return text, nil
 	})
-	return open, secret
+	return append(slices.Clone(s.Args), s.query()), secret
 }
 
 func (s Spec) query() string {
@@ -211,8 +205,7 @@ func (o *Options) resolve(ctx context.Context, spec Spec) (Spec, error) {
 			}
 		}
 	}
-	spec = spec.clone()
-	spec.personal = found
+	spec.personal, spec.Args = found, slices.Clone(spec.Args)
 	for i, arg := range spec.Args {
 		spec.Args[i] = found.replace(arg)
 		if spec.Args[i] != arg && !plainArgument(arg, found) {

@@ -9,7 +9,7 @@ import (
 
 func TestLoginIsValidated(t *testing.T) {
 	t.Parallel()
-	remote := upstream.Spec{Name: "crm", URL: "http://127.0.0.1:1/mcp"}
+	remote := upstream.Spec{Name: "crm", Settings: upstream.Settings{URL: "http://127.0.0.1:1/mcp"}}
 	tests := []struct {
 		name   string
 		change func(*upstream.Spec)

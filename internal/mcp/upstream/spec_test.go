@@ -14,11 +14,11 @@ import (
 func TestNamesOfFunctionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range tool.ScriptFunctions {
-		err := upstream.Spec{Name: name, URL: "http://127.0.0.1:1/mcp"}.Validate()
+		err := upstream.Spec{Name: name, Settings: upstream.Settings{URL: "http://127.0.0.1:1/mcp"}}.Validate()
 		if fault.CodeOf(err) != fault.InvalidParams || !strings.Contains(err.Error(), "mcp."+name+" is a function") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := (upstream.Spec{Name: name + "2", URL: "http://127.0.0.1:1/mcp"}).Validate(); err != nil {
+		if err := (upstream.Spec{Name: name + "2", Settings: upstream.Settings{URL: "http://127.0.0.1:1/mcp"}}).Validate(); err != nil {
 			t.Errorf("%s2: %v", name, err)
 		}
 	}

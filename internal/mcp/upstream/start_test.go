@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -49,7 +50,7 @@ func TestSlowProcessConnectsOnItsFirstStart(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newProcessManager(t, nil)
 			s.fake.onDial(func(ctx context.Context, _ int) error { return sleep(ctx, needs) })
-			if err := s.Add(upstream.Spec{Name: "test", Command: "slow"}); err != nil {
+			if err := s.Add(upstream.Spec{Name: "test", Settings: upstream.Settings{Command: "slow"}}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(14 * time.Second)
@@ -90,7 +91,7 @@ func TestStartThatTakesTooLong(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newProcessManager(t, nil)
 			s.fake.onDial(func(ctx context.Context, _ int) error { return sleep(ctx, time.Hour) })
-			if err := s.Add(upstream.Spec{Name: "test", Command: "hangs", StartTimeout: given}); err != nil {
+			if err := s.Add(upstream.Spec{Name: "test", Settings: upstream.Settings{Command: "hangs", StartTimeout: duration.Duration(given)}}); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
@@ -125,7 +126,7 @@ func TestProcessThatACallNeedsStartsFirst(t *testing.T) {
 			return sleep(ctx, 10*time.Second)
 		})
 		for i := range 10 {
-			if err := s.Add(upstream.Spec{Name: fmt.Sprint("s", i), Command: "slow"}); err != nil {
+			if err := s.Add(upstream.Spec{Name: fmt.Sprint("s", i), Settings: upstream.Settings{Command: "slow"}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -168,7 +169,7 @@ func TestHungProcessesGiveUpTheirTurn(t *testing.T) {
 			return nil
 		})
 		for _, name := range []string{"hung", "quick"} {
-			if err := s.Add(upstream.Spec{Name: name, Command: name}); err != nil {
+			if err := s.Add(upstream.Spec{Name: name, Settings: upstream.Settings{Command: name}}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -247,7 +248,7 @@ func TestFailedProcessIsRetriedEveryFiveMinutesWithFewEvents(t *testing.T) {
 		s := newProcessManager(t, nil)
 		s.fake.onDial(func(_ context.Context, n int) error { return fmt.Errorf("port %d is taken", n) })
 		attempts := func() int { synctest.Wait(); return s.fake.attempts() }
-		if err := s.Add(upstream.Spec{Name: "test", Command: "broken"}); err != nil {
+		if err := s.Add(upstream.Spec{Name: "test", Settings: upstream.Settings{Command: "broken"}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -264,7 +265,7 @@ func TestFailedProcessIsRetriedEveryFiveMinutesWithFewEvents(t *testing.T) {
 		if err := s.call("write"); fault.CodeOf(err) != fault.Unavailable || attempts() != 8 {
 			t.Errorf("call: %v after %d attempts", err, attempts())
 		}
-		if err := s.Add(upstream.Spec{Name: "test", Command: "broken", Timeout: time.Second}); err != nil {
+		if err := s.Add(upstream.Spec{Name: "test", Settings: upstream.Settings{Command: "broken", Timeout: duration.Duration(time.Second)}}); err != nil {
 			t.Fatal(err)
 		}
 		if attempts() != 9 {
@@ -305,7 +306,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newProcessManager(t, nil)
-		if err := s.Add(upstream.Spec{Name: "test", Command: "quick"}); err != nil {
+		if err := s.Add(upstream.Spec{Name: "test", Settings: upstream.Settings{Command: "quick"}}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -98,7 +98,7 @@ func (c *connection) status() Status {
 		State: c.state, Since: c.since,
 		Transport: c.detected.Endpoint.Transport, Revision: c.cached.Revision, ServerInfo: c.cached.ServerInfo,
 		Tools: len(c.allowedTools()), Stale: c.stale, Dropped: c.tools.problems(), Trouble: c.tools.trouble(),
-		Stats: c.stats, Desired: c.spec.clone(), Mistaken: c.unknownToolNames(), Simulated: c.spec.simulated(),
+		Stats: c.stats, Desired: c.spec, Mistaken: c.unknownToolNames(), Simulated: c.spec.simulated(),
 	}
 	st.Era = c.detected.eraText()
 	if c.state != StateConnected {

@@ -61,7 +61,7 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 		t.grace = min(t.grace, personalGrace)
 	}
 	t.stderr = stderr
-	if spec.Sandbox.Active() {
+	if spec.Profile.Active() {
 		t.refused = refused
 	}
 	hide := hider(env, spec.personal)

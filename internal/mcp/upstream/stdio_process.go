@@ -37,7 +37,7 @@ func (o *Options) startProcess(spec Spec, env []string, refused func(profile.Ref
 	if err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", spec.Command, err)
 	}
-	limits := spec.Sandbox
+	limits := spec.Profile
 	limits.Name, limits.Credentials = spec.programName(), spec.Credentials
 	cmd, err := o.Sandbox.Command(limits, launch.Program{
 		Path: program, Args: append([]string{spec.Command}, spec.Args...), Env: env, Dir: spec.Cwd,
@@ -156,7 +156,7 @@ func (p *process) endReason(stderr *stderrLines) error {
 
 // findProgram finds the program of a spec. That of a container is in its image.
 func (o *Options) findProgram(spec Spec, env []string) (string, error) {
-	if _, _, container := spec.Sandbox.Level.Container(); container {
+	if _, _, container := spec.Profile.Level.Container(); container {
 		return spec.Command, nil
 	}
 	return lookPath(spec.Command, o.searchPath(env))

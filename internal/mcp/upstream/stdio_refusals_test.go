@@ -45,7 +45,7 @@ func TestRefusalIsInTheErrorOfTheTool(t *testing.T) {
 	}
 	srv := stdioServer(t, stdioSpec(t, "reader"))
 	srv.Options.Sandbox = &launch.Launcher{Folder: t.TempDir(), Home: folder}
-	srv.Spec.Sandbox = profile.Profile{Level: profile.Open}
+	srv.Spec.Profile = profile.Profile{Level: profile.Open}
 	srv.Options.Sandbox.Hide = []string{key}
 	if missing := srv.Options.Sandbox.Support().Missing(); len(missing) > 0 {
 		t.Skip(missing)

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
@@ -64,7 +65,7 @@ func stdioSpec(t testing.TB, role string) upstream.Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return upstream.Spec{Name: "test", Command: binary, Env: map[string]string{roleVariable: role}, Wait: clocktest.Timeout}
+	return upstream.Spec{Name: "test", Settings: upstream.Settings{Command: binary, Env: map[string]string{roleVariable: role}, Wait: duration.Duration(clocktest.Timeout)}}
 }
 
 type text struct {
@@ -180,7 +181,7 @@ func (s *site) down(t *testing.T) {
 // httpServer runs the suite's server behind an HTTP handler.
 func httpServer(t *testing.T, handler func() http.Handler, spec upstream.Spec) upstreamtest.Server {
 	s := newSite(t, handler)
-	spec.Name, spec.URL, spec.Wait = "test", s.url()+spec.URL, clocktest.Timeout
+	spec.Name, spec.URL, spec.Wait = "test", s.url()+spec.URL, duration.Duration(clocktest.Timeout)
 	return upstreamtest.Server{Spec: spec, Options: options(t), Kill: s.down, Restart: s.up}
 }
 

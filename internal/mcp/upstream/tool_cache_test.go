@@ -16,7 +16,7 @@ func TestKnownToolsSurviveARestart(t *testing.T) {
 		dir := t.TempDir()
 		cached := func(o *upstream.Options) { o.CacheDir = dir }
 		first := newTestManager(t, cached)
-		first.add(t, upstream.Spec{Headers: map[string]string{"X-Key": "s3cret"}, Env: map[string]string{"KEY": "s3cret"}})
+		first.add(t, upstream.Spec{Settings: upstream.Settings{Headers: map[string]string{"X-Key": "s3cret"}, Env: map[string]string{"KEY": "s3cret"}}})
 		first.Close()
 
 		s := newTestManager(t, cached)
@@ -33,7 +33,7 @@ func TestKnownToolsSurviveARestart(t *testing.T) {
 		}
 		other := newTestManager(t, cached)
 		other.fake.drop(os.ErrDeadlineExceeded)
-		other.add(t, upstream.Spec{URL: "fake://somewhere-else"})
+		other.add(t, upstream.Spec{Settings: upstream.Settings{URL: "fake://somewhere-else"}})
 		if infos, _ := other.Tools(t.Context()); len(infos) != 0 {
 			t.Errorf("another server has the tools %+v", infos)
 		}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -328,7 +329,7 @@ func (c *connection) saveCache() {
 
 // identity identifies the server of a spec, without its credentials.
 func identity(s Spec) string {
-	raw, err := json.Marshal([]any{s.URL + s.Mock + s.API.Source, s.Command, s.Args, s.Cwd, s.transport(), protocolOf(s)})
+	raw, err := json.Marshal([]any{s.URL + s.Mock + s.API.Source, s.Command, s.Args, s.Cwd, s.transport(), cmp.Or(s.Protocol, Auto)})
 	if err != nil {
 		return "" // strings always encode
 	}

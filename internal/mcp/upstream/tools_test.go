@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -186,7 +187,9 @@ func TestNonsenseResultsAreErrors(t *testing.T) {
 		h := startRaw(t, rawServer{
 			wire.MethodToolsList: func(json.RawMessage) string { return `{"tools":[` + good + `]}` },
 			wire.MethodToolsCall: func(json.RawMessage) string { return result },
-		}, func(srv *upstreamtest.Server) { srv.Spec.MaxTime, srv.Spec.Timeout = time.Second, time.Second })
+		}, func(srv *upstreamtest.Server) {
+			srv.Spec.MaxTime, srv.Spec.Timeout = duration.Duration(time.Second), duration.Duration(time.Second)
+		})
 		if got, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("good")}); err == nil {
 			t.Errorf("%s passed as %s", result, got.Raw)
 		}

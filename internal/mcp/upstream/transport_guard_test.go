@@ -71,7 +71,7 @@ func TestCredentialsRequiredOnlyAtThePath(t *testing.T) {
 
 func TestBearerTokenFromTheEnvironment(t *testing.T) {
 	t.Parallel()
-	srv := httpServer(t, locked("s3cret"), upstream.Spec{BearerEnv: "MY_TOKEN"})
+	srv := httpServer(t, locked("s3cret"), upstream.Spec{Settings: upstream.Settings{BearerEnv: "MY_TOKEN"}})
 	srv.Options.Getenv = func(name string) (string, bool) { return "s3cret", name == "MY_TOKEN" }
 	upstreamtest.Start(t, srv)
 
@@ -146,7 +146,7 @@ func TestRedirectsDoNotLeakCredentials(t *testing.T) {
 			mux.Handle("/moved", handler)
 			mux.Handle("/start", http.RedirectHandler(c.to, http.StatusPermanentRedirect))
 			return mux
-		}, upstream.Spec{URL: "/start", Headers: map[string]string{"X-Key": "s3cret"}})
+		}, upstream.Spec{Settings: upstream.Settings{URL: "/start", Headers: map[string]string{"X-Key": "s3cret"}}})
 		h := upstreamtest.Open(t, srv)
 		if c.connects {
 			h.Await(t, "upstream.connected")

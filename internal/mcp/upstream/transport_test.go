@@ -33,7 +33,7 @@ func TestStreamableBehindAPath(t *testing.T) {
 func TestEventStream(t *testing.T) {
 	t.Parallel()
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server {
-		return httpServer(t, sseHandler, upstream.Spec{Transport: upstream.SSE})
+		return httpServer(t, sseHandler, upstream.Spec{Settings: upstream.Settings{Transport: upstream.SSE}})
 	})
 }
 
@@ -44,7 +44,7 @@ func TestEventStreamIsDetected(t *testing.T) {
 			mux := http.NewServeMux()
 			mux.Handle("/sse", sseHandler())
 			return mux
-		}, upstream.Spec{URL: "/sse"})
+		}, upstream.Spec{Settings: upstream.Settings{URL: "/sse"}})
 	})
 }
 

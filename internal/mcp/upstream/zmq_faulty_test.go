@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -52,7 +53,7 @@ func slowBackend(t *testing.T, answers map[hootproto.Command]string, mayAnswer f
 		}
 	})
 	t.Cleanup(func() { router.Close(); work.Wait() })
-	return upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "zmq+" + router.Addr(), Wait: -1}, Options: options(t)}
+	return upstreamtest.Server{Spec: upstream.Spec{Name: "test", Settings: upstream.Settings{URL: "zmq+" + router.Addr(), Wait: duration.Duration(-1)}}, Options: options(t)}
 }
 
 const (

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/core/event"
@@ -101,7 +102,7 @@ func newTestBackend(t *testing.T, s toolFuncs) *testBackend {
 
 func (h *testBackend) srv(t *testing.T) upstreamtest.Server {
 	return upstreamtest.Server{
-		Spec:    upstream.Spec{Name: "test", URL: "zmq+" + h.opts.Listen, Wait: clocktest.Timeout},
+		Spec:    upstream.Spec{Name: "test", Settings: upstream.Settings{URL: "zmq+" + h.opts.Listen, Wait: duration.Duration(clocktest.Timeout)}},
 		Options: options(t),
 		Kill:    func(*testing.T) { h.close() },
 		Restart: h.open,
@@ -214,8 +215,8 @@ func TestBackendAddressesCanBeRefused(t *testing.T) {
 func TestBackendSpecs(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []upstream.Spec{
-		{URL: "zmq+tcp://127.0.0.1"}, {URL: "zmq+tcp://:5580"}, {URL: "zmq+tcp://127.0.0.1:5580/mcp"},
-		{URL: "zmq+tcp://127.0.0.1:5580", Headers: map[string]string{"a": "b"}}, {URL: "zmq+tcp://127.0.0.1:5580", BearerEnv: "TOKEN"},
+		{Settings: upstream.Settings{URL: "zmq+tcp://127.0.0.1"}}, {Settings: upstream.Settings{URL: "zmq+tcp://:5580"}}, {Settings: upstream.Settings{URL: "zmq+tcp://127.0.0.1:5580/mcp"}},
+		{Settings: upstream.Settings{URL: "zmq+tcp://127.0.0.1:5580", Headers: map[string]string{"a": "b"}}}, {Settings: upstream.Settings{URL: "zmq+tcp://127.0.0.1:5580", BearerEnv: "TOKEN"}},
 	} {
 		bad.Name = "x"
 		if err := bad.Validate(); fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" {

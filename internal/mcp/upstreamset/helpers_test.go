@@ -98,7 +98,7 @@ func (f *fixture) configure(servers map[string]string) {
 	f.t.Helper()
 	specs, places := []upstream.Spec{}, map[string]string{}
 	for name, url := range servers {
-		specs = append(specs, upstream.Spec{Name: name, URL: url})
+		specs = append(specs, upstream.Spec{Name: name, Settings: upstream.Settings{URL: url}})
 		places[name] = "luanette.toml:7"
 	}
 	f.must(f.Configure(specs, places, nil))

@@ -56,7 +56,7 @@ func TestInProcess(t *testing.T) {
 	if removed, err := f.Remove(t.Context(), "here"); removed || fault.CodeOf(err) != fault.Conflict || fault.HintOf(err) == "" {
 		t.Errorf("removed %t, %v", removed, err)
 	}
-	if err := f.Configure([]upstream.Spec{{Name: "here", URL: "http://127.0.0.1:1", Trusted: true}}, nil, nil); err != nil {
+	if err := f.Configure([]upstream.Spec{{Name: "here", Settings: upstream.Settings{URL: "http://127.0.0.1:1"}, Trusted: true}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if s, _ := f.Status("here"); s.Transport == upstreamset.TransportInProcess || len(f.List()) != 1 {

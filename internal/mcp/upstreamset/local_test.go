@@ -12,7 +12,7 @@ func TestLocalUpstreams(t *testing.T) {
 	t.Parallel()
 	f := openAlone(t)
 	f.configure(map[string]string{"a": unreachable})
-	f.must(f.AddLocal(upstream.Spec{Name: "b", URL: unreachable}))
+	f.must(f.AddLocal(upstream.Spec{Name: "b", Settings: upstream.Settings{URL: unreachable}}))
 	for _, name := range []string{"a", "b"} {
 		if removed, err := f.RemoveLocal(name); !removed || err != nil || f.Has(name) {
 			t.Errorf("%s: removed %v, %v", name, removed, err)
@@ -21,7 +21,7 @@ func TestLocalUpstreams(t *testing.T) {
 	if removed, err := f.RemoveLocal("b"); removed || err != nil {
 		t.Errorf("removed again %v, %v", removed, err)
 	}
-	f.must(f.AddLocal(upstream.Spec{Name: "a", URL: unreachable})) // as it is configured
+	f.must(f.AddLocal(upstream.Spec{Name: "a", Settings: upstream.Settings{URL: unreachable}})) // as it is configured
 	f.want("a", "config", unreachable)
 	if _, err := f.RemoveLocal("a"); err != nil || f.Has("a") {
 		t.Errorf("not removed: %v", err)
@@ -35,7 +35,7 @@ func TestPrivateUpstreams(t *testing.T) {
 	t.Parallel()
 	f := openAlone(t)
 	name := upstreamset.PrivateName("7")
-	f.must(f.AddPrivate(upstream.Spec{Name: name, URL: unreachable}))
+	f.must(f.AddPrivate(upstream.Spec{Name: name, Settings: upstream.Settings{URL: unreachable}}))
 	if f.Has(name) || len(f.List()) != 0 || len(f.Namespaces()) != 0 || !upstreamset.IsPrivate(name) {
 		t.Errorf("listed: %v", f.List())
 	}

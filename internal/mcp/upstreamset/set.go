@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -215,8 +216,10 @@ func (u *Set) desired() map[string]upstream.Spec {
 // specOf is the connection manager's specification of a stored server.
 func specOf(name string, s upstreamstore.Server) upstream.Spec {
 	return upstream.Spec{
-		Name: name, URL: s.URL, Transport: s.Transport, Protocol: s.Protocol, Headers: s.Headers,
-		Expose: s.Expose, AllowedTools: s.AllowedTools, DisabledTools: s.DisabledTools, ReadOnly: s.ReadOnly, Timeout: s.Timeout, Guarded: s.Guarded,
+		Name: name, Settings: upstream.Settings{
+			URL: s.URL, Transport: s.Transport, Protocol: s.Protocol, Headers: s.Headers,
+			Expose: s.Expose, AllowedTools: s.AllowedTools, DisabledTools: s.DisabledTools, ReadOnly: s.ReadOnly, Timeout: duration.Duration(s.Timeout),
+		}, Guarded: s.Guarded,
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 func TestPrecedenceOfOrigins(t *testing.T) {
 	t.Parallel()
 	f := openAlone(t)
-	f.must(f.AddLocal(upstream.Spec{Name: "a", URL: unreachable + "/startup"}))
+	f.must(f.AddLocal(upstream.Spec{Name: "a", Settings: upstream.Settings{URL: unreachable + "/startup"}}))
 	f.want("a", "startup", unreachable+"/startup")
 	f.must(f.add("a", unreachable+"/added"))
 	f.want("a", "added", unreachable+"/added")
@@ -69,7 +69,7 @@ func TestRemovedUpstreamOfTheConfiguration(t *testing.T) {
 	if got := f.Namespaces(); !slices.Equal(got, []string{"a", "b"}) || len(f.Removed()) != 0 {
 		t.Errorf("namespaces %v, removed %v", got, f.Removed())
 	}
-	edited := f.Edited([]upstream.Spec{{Name: "a", URL: unreachable}, {Name: "b", URL: unreachable + "/2"}, {Name: "c", URL: unreachable}})
+	edited := f.Edited([]upstream.Spec{{Name: "a", Settings: upstream.Settings{URL: unreachable}}, {Name: "b", Settings: upstream.Settings{URL: unreachable + "/2"}}, {Name: "c", Settings: upstream.Settings{URL: unreachable}}})
 	if !slices.Equal(edited, []string{"b", "c"}) {
 		t.Errorf("edited %v", edited)
 	}
@@ -109,7 +109,7 @@ func TestCatalogFollowsTheSet(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); f.Follow(ctx) }()
 	defer func() { stop(); <-ended }()
-	spec := upstream.Spec{Name: "far", URL: serve(t), Expose: []string{upstream.ExposeAll}, DisabledTools: []string{"ecko"}}
+	spec := upstream.Spec{Name: "far", Settings: upstream.Settings{URL: serve(t), Expose: []string{upstream.ExposeAll}, DisabledTools: []string{"ecko"}}}
 	f.must(f.Configure([]upstream.Spec{spec}, nil, map[string]overlay.Rule{"far": {Aliases: map[string]string{"say": "echo"}}}))
 	f.Await(t.Context(), "far")
 	tools, err := f.Refresh(t.Context(), "far")
@@ -140,7 +140,7 @@ func TestCatalogFollowsTheSet(t *testing.T) {
 func TestStatusOfOnesOwnConnection(t *testing.T) {
 	t.Parallel()
 	f := openAlone(t)
-	spec := upstream.Spec{Name: "crm", URL: "http://127.0.0.1:1/mcp", Login: upstream.LoginEach, Headers: map[string]string{"X-Key": "${personal:KEY}"}}
+	spec := upstream.Spec{Name: "crm", Settings: upstream.Settings{URL: "http://127.0.0.1:1/mcp", Login: upstream.LoginEach, Headers: map[string]string{"X-Key": "${personal:KEY}"}}}
 	if err := f.Configure([]upstream.Spec{spec}, nil, nil); err != nil {
 		t.Fatal(err)
 	}

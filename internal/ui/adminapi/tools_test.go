@@ -51,7 +51,7 @@ func toolServer(t *testing.T) (s *adminapi.Server, configured chan upstreamset.T
 		Address: func() string { return "" }, Audit: func(context.Context, string, string, []byte) {}, Warnings: func(string) []string { return nil },
 	})
 	if err == nil {
-		err = set.Configure([]upstream.Spec{{Name: "fixed", URL: "http://127.0.0.1:1/mcp", Expose: []string{upstream.ExposeAll}}}, nil, nil)
+		err = set.Configure([]upstream.Spec{{Name: "fixed", Settings: upstream.Settings{URL: "http://127.0.0.1:1/mcp", Expose: []string{upstream.ExposeAll}}}}, nil, nil)
 	}
 	if err == nil {
 		err = set.AddServer(t.Context(), "files", upstreamstore.Server{URL: "http://127.0.0.1:1/mcp"})

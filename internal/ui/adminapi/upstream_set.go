@@ -58,7 +58,7 @@ func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
 	if server, err := r.Set.Editable(s.Namespace); err == nil && v.Wanted && (server.Guarded || !r.ofOrg) {
 		v.Editable = true
 		v.Settings = &UpstreamSettings{
-			URL: upstream.Spec{URL: server.URL}.Target(), Transport: server.Transport, Protocol: server.Protocol,
+			URL: upstream.Spec{Settings: upstream.Settings{URL: server.URL}}.Target(), Transport: server.Transport, Protocol: server.Protocol,
 			Headers: sortedKeys(server.Headers), Expose: exposeOf(server.Expose),
 			AllowedTools: orEmpty(server.AllowedTools), DisabledTools: orEmpty(server.DisabledTools),
 			ReadOnly: server.ReadOnly, TimeoutMS: server.Timeout.Milliseconds(),
@@ -77,7 +77,7 @@ func (r UpstreamSet) addProgram(v *Upstream, namespace string, admin bool) {
 	if known.Desired.Command == "" {
 		return
 	}
-	p := known.Desired.Sandbox
+	p := known.Desired.Profile
 	v.Sandbox = &UpstreamSandbox{Level: cmp.Or(string(p.Level), string(profile.Off))}
 	if !admin || !p.Active() {
 		return

@@ -52,7 +52,7 @@ func upstreamServerWith(t *testing.T, connections adminapi.Egress, more ...upstr
 		Audit: func(context.Context, string, string, []byte) {}, Warnings: func(string) []string { return nil },
 	})
 	if err == nil {
-		err = set.Configure(append(more, upstream.Spec{Name: "fixed", URL: remote.URL + "/fixed"}), map[string]string{"fixed": "luanette.toml:3"}, nil)
+		err = set.Configure(append(more, upstream.Spec{Name: "fixed", Settings: upstream.Settings{URL: remote.URL + "/fixed"}}), map[string]string{"fixed": "luanette.toml:3"}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -183,8 +183,8 @@ func TestExpose(t *testing.T) {
 func TestSandboxOfAnUpstream(t *testing.T) {
 	t.Parallel()
 	s, _ := upstreamServerWith(t, nil,
-		upstream.Spec{Name: "open", Command: "/no/such/program"},
-		upstream.Spec{Name: "shut", Command: "/no/such/program", Sandbox: profile.Profile{Level: profile.Strict, Network: []string{"api.example:443"}, Credentials: []profile.Credential{{Name: "token"}}}},
+		upstream.Spec{Name: "open", Settings: upstream.Settings{Command: "/no/such/program"}},
+		upstream.Spec{Name: "shut", Settings: upstream.Settings{Command: "/no/such/program"}, Profile: profile.Profile{Level: profile.Strict, Network: []string{"api.example:443"}, Credentials: []profile.Credential{{Name: "token"}}}},
 	)
 	shut := expect(t, s, http.StatusOK, "GET", "/api/v1/upstreams/shut", "")
 	if raw, _ := json.Marshal(shut["sandbox"]); string(raw) != `{"level":"strict","network":["api.example:443"],"secrets":["token"]}` || shut["restarts"] != 0.0 {

@@ -41,7 +41,7 @@ func TestAPIWithOAuth(t *testing.T) {
 			}
 			manager := upstream.New(upstream.Options{Login: f.upstreams})
 			defer manager.Close()
-			spec := upstream.Spec{Name: "api", Trusted: true, OAuth: settings, API: api.Settings{Kind: api.OpenAPI, Source: file, BaseURL: f.site.URL()}}
+			spec := upstream.Spec{Name: "api", Trusted: true, Settings: upstream.Settings{OAuth: settings, API: api.Settings{Kind: api.OpenAPI, Source: file, BaseURL: f.site.URL()}}}
 			if err := manager.Add(spec); err != nil {
 				t.Fatal(err)
 			}
@@ -106,8 +106,10 @@ func TestAPIWhoseDocumentNamesItsTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := manager.Add(upstream.Spec{
-			Name: name, Trusted: true, API: api.Settings{Kind: api.OpenAPI, Source: file, BaseURL: server.URL + "/v1"},
-			OAuth: upstream.OAuth{ClientID: "robot", ClientSecret: "s3cret", Grant: oauth.GrantCredentials, Scopes: []string{"read"}},
+			Name: name, Trusted: true, Settings: upstream.Settings{
+				API:   api.Settings{Kind: api.OpenAPI, Source: file, BaseURL: server.URL + "/v1"},
+				OAuth: upstream.OAuth{ClientID: "robot", ClientSecret: "s3cret", Grant: oauth.GrantCredentials, Scopes: []string{"read"}},
+			},
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func hubOf(f *fixture) *hub {
 	for i := range f.manager.upstreams {
 		f.manager.upstreams[i].Desired.Login = upstream.LoginEach
 	}
-	f.manager.upstreams = append(f.manager.upstreams, upstream.Status{Name: "shared", Desired: upstream.Spec{Name: "shared", URL: f.site.URL(), Trusted: true}})
+	f.manager.upstreams = append(f.manager.upstreams, upstream.Status{Name: "shared", Desired: upstream.Spec{Name: "shared", Settings: upstream.Settings{URL: f.site.URL()}, Trusted: true}})
 	return &hub{fixture: f, mux: principal.Unguarded(append(login.Routes(f.Service, netguard.Browsers{}), f.OwnRoutes(netguard.Browsers{})...))}
 }
 

@@ -31,7 +31,7 @@ func TestExchangedTokens(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	fake := &providerFake{}
-	spec := upstream.Spec{Name: "wiki", URL: "https://wiki.example/mcp", Trusted: true, Login: upstream.LoginExchange}
+	spec := upstream.Spec{Name: "wiki", Trusted: true, Settings: upstream.Settings{URL: "https://wiki.example/mcp", Login: upstream.LoginExchange}}
 	owned := spec
 	owned.Owner = "person:ada/acme"
 	if _, err := f.upstreams.Token(t.Context(), owned); fault.CodeOf(err) != fault.Config {

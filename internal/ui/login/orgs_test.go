@@ -25,7 +25,7 @@ func TestOrganisationsHaveTheirOwn(t *testing.T) {
 func testOrganisations(t *testing.T, store *db.DB) {
 	h := hubOf(setupOn(t, store))
 	spec := func(name string) upstream.Spec {
-		return upstream.Spec{Name: name, URL: h.site.URL(), Trusted: true, Login: upstream.LoginEach}
+		return upstream.Spec{Name: name, Trusted: true, Settings: upstream.Settings{URL: h.site.URL(), Login: upstream.LoginEach}}
 	}
 	for _, name := range []string{"tracker", "tracker@acme", "tracker@beta", "wiki@beta"} {
 		h.manager.upstreams = append(h.manager.upstreams, upstream.Status{Name: name, Desired: spec(name)})
@@ -117,7 +117,7 @@ func TestWhoCanLogIn(t *testing.T) {
 		"a key of a machine": {principal.Principal{ID: "key:robot", Org: "acme"}, []string{"key:robot is not a person", "a key or token of a person", "one login for all"}, ""},
 		"somebody in a chat": {principal.Principal{ID: "key:web", Person: "acme/ada%20b"}, []string{"ada b is known only by key:web", "lets ada b sign in here", "docs/people.md#people-of-a-chat-application"}, ""},
 	} {
-		spec := upstream.Spec{Name: "tracker@acme", URL: f.site.URL(), Trusted: true, Login: upstream.LoginEach, Owner: tt.who.LoginOwner()}
+		spec := upstream.Spec{Name: "tracker@acme", Trusted: true, Owner: tt.who.LoginOwner(), Settings: upstream.Settings{URL: f.site.URL(), Login: upstream.LoginEach}}
 		spec.Person.Org = tt.who.Org
 		_, err := f.upstreams.Refused(t.Context(), spec, http.StatusUnauthorized, "Bearer", "")
 		text := err.Error() + " " + fault.HintOf(err)

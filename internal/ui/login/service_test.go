@@ -65,10 +65,10 @@ func setupOn(t *testing.T, store *db.DB) *fixture {
 	site := oauthtest.New(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	f := &fixture{site: site, clock: clock.NewVirtual(time.Now()), manager: &managerFake{}}
 	for _, spec := range []upstream.Spec{
-		{Name: "docs", URL: site.URL(), Trusted: true},
-		{Name: "program", Command: "server"},
-		{Name: "robot", URL: site.URL(), OAuth: upstream.OAuth{Grant: oauth.GrantCredentials}},
-		{Name: "hidden", URL: site.URL()},
+		{Name: "docs", Settings: upstream.Settings{URL: site.URL()}, Trusted: true},
+		{Name: "program", Settings: upstream.Settings{Command: "server"}},
+		{Name: "robot", Settings: upstream.Settings{URL: site.URL(), OAuth: upstream.OAuth{Grant: oauth.GrantCredentials}}},
+		{Name: "hidden", Settings: upstream.Settings{URL: site.URL()}},
 	} {
 		f.manager.upstreams = append(f.manager.upstreams, upstream.Status{Name: spec.Name, State: upstream.StateNeedsAuth, Desired: spec})
 	}
