@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -220,14 +221,19 @@ enabled = true
 }
 
 // Approve approves the tools of an upstream that await review at the server, as soon as
-// there are some.
-func Approve(ctx context.Context, url, upstream string) error {
+// there are some, as the owner of its data folder.
+func Approve(ctx context.Context, url, data, upstream string) error {
+	own, err := owner.Read(data)
+	if err != nil {
+		return err
+	}
 	for try := 0; ; try++ {
 		body := strings.NewReader(fmt.Sprintf(`{"upstream":%q,"flagged":true}`, upstream))
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/pins/approve", body)
 		if err != nil {
 			return err
 		}
+		r.Header.Set("Authorization", "Bearer "+own.Reveal())
 		answer, err := http.DefaultClient.Do(r)
 		if err == nil {
 			_ = answer.Body.Close()
@@ -236,7 +242,7 @@ func Approve(ctx context.Context, url, upstream string) error {
 			}
 		}
 		if try > 100 {
-			return fmt.Errorf("no tools of %s await review: %w", upstream, err)
+			return fmt.Errorf("no tools of %s await review", upstream)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -130,7 +130,7 @@ func (s *servers) startHub(ctx context.Context, name, binary string, args ...str
 		return p, err
 	}
 	for _, upstream := range []string{"http", "stdio"} {
-		if err := calls.Approve(ctx, p.url, upstream); err != nil {
+		if err := calls.Approve(ctx, p.url, folder, upstream); err != nil {
 			return p, err
 		}
 	}

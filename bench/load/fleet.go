@@ -130,6 +130,11 @@ type nodes struct {
 
 func (n *nodes) url(i int) string { return "http://" + n.addresses[i%len(n.addresses)] }
 
+// folder is the data folder of a node.
+func (n *nodes) folder(i int) string {
+	return filepath.Join(n.fleet.folder, fmt.Sprintf("%s-%d", n.schema, i))
+}
+
 func (n *nodes) stop() {
 	for _, cmd := range n.commands {
 		_ = end(cmd)

@@ -154,7 +154,7 @@ func (b bench) checks(ctx context.Context, f *fleet) ([]figure, error) {
 		defer started.stop()
 		sides[side] = started
 	}
-	if err := calls.Approve(ctx, sides["on"].url(0), upstreamName); err != nil {
+	if err := calls.Approve(ctx, sides["on"].url(0), sides["on"].folder(0), upstreamName); err != nil {
 		return nil, err
 	}
 	best := map[string]figure{}
