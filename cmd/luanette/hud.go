@@ -164,7 +164,7 @@ func (c *openCommand) where(ctx context.Context, proc *process) (string, error) 
 	}
 	running, err := attach.Find(ctx, placeOf(loaded, proc.Env), true)
 	if err != nil || running.URL == "" {
-		return "", fault.New(fault.Unavailable, "no server runs on the data folder %s", loaded.Data).WithHint("start one with `luanette serve`, or name one with --server URL")
+		return "", fault.New(fault.Unavailable, "no server runs on the data folder %s", loaded.Data).WithHint("start one with `luanette serve`, name the folder of one with --data, or its address with --server")
 	}
 	return running.URL, nil
 }

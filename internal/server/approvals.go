@@ -12,7 +12,6 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/approval"
-	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
@@ -139,7 +138,6 @@ func (srv *Server) watchApprovals(ctx context.Context) {
 		return
 	}
 	srv.approvals.Watch(ctx, func(ctx context.Context, a approval.Approval) {
-		srv.upstreams.AwaitAttempts(ctx, jobrunner.UpstreamWait)
 		_, err := srv.scripts.sessions.Resume(ctx, a.ID, a.RunInfo, a.Resume, script.Request{})
 		if err != nil && ctx.Err() == nil {
 			srv.log.ErrorContext(ctx, "approved script not resumed", "approval", a.ID, "error", err)

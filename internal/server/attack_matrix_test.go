@@ -17,7 +17,6 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -144,7 +143,7 @@ func startMatrix(t *testing.T, database, owner string) *matrix {
 		"[[orgs.acme.policy]]\ntool = \"" + orgScript + ".sell\"\ndo = \"deny\"\n"
 	m := &matrix{t: t}
 	m.url, m.srv = start(t, config.Sources{File: configtest.WriteFile(t, file), Env: env, Flags: flags})
-	m.srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+	m.srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	m.srv.catalog.Refresh(t.Context())
 	m.addKeys()
 	m.addPeople()

@@ -14,7 +14,6 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/govern/audit"
-	"github.com/luanette/luanette/internal/jobs/jobrunner"
 )
 
 // requestAs sends a request with a key and returns the status and the body.
@@ -38,7 +37,7 @@ func TestAdministratorsAreAudited(t *testing.T) {
 		File: file, Env: config.Environment{"ROOT": "root-token"},
 		Flags: map[string]string{"node": "west", "scripts.startup": startup},
 	})
-	srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	srv.catalog.Refresh(t.Context())
 	root := keyClient{t, url, "root-token"}
 	do := func(status int, method, path, token, body string) string {

@@ -67,6 +67,7 @@ type guestSource struct {
 
 func (s guestSource) as(ctx context.Context) context.Context {
 	who := principal.Guest()
+	who.Keyless = true
 	if s.peers.Local == owner.AsOwner {
 		who = principal.Local()
 	}

@@ -35,7 +35,6 @@ import (
 	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/jobs/job"
-	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
@@ -181,7 +180,7 @@ concurrent = 1
 			"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_SCRIPTS_FOLDER": folder,
 		},
 	})
-	s.srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+	s.srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	s.srv.catalog.Refresh(t.Context())
 	return s
 }
@@ -458,11 +457,8 @@ func (s *shopServer) entryPoints() map[string]func(key, shop string) string {
 // check, and that the audit log has an entry for each refused call.
 func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 	t.Parallel()
-	// Budgets are reset at midnight UTC, which would allow another call.
-	if now := time.Now().UTC(); now.Add(5*time.Minute).Day() != now.Day() {
-		t.Skip("less than five minutes before midnight UTC")
-	}
 	s := startShops(t, "")
+	day := time.Now().UTC().Truncate(24 * time.Hour)
 	if text := s.client("poor").call("open__buy", `{}`); !strings.Contains(text, "sold") {
 		t.Fatalf("the only call of the budget: %s", text)
 	}
@@ -495,7 +491,7 @@ func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 	for name, g := range checks {
 		before[name], _, _ = s.upstreams[g.shop].counts()
 	}
-	var minutes atomic.Int64 // how often a new minute allowed another call of limited.buy
+	var minutes, days atomic.Int64 // how often a new minute or day allowed another call
 	var all, unread sync.WaitGroup
 	for range entries {
 		unread.Add(1)
@@ -515,8 +511,9 @@ func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 				if g.shop == "sealed" && slices.Contains(unlabelled, entry) {
 					g.errors = []string{"sold"}
 				}
-				for try := 0; g.shop == "limited" && strings.Contains(text, "sold") && try < 2; try++ {
-					minutes.Add(1)
+				renewed := map[string]*atomic.Int64{"upstream's rate": &minutes, "budget": &days}[name]
+				for try := 0; renewed != nil && strings.Contains(text, "sold") && try < 2; try++ {
+					renewed.Add(1)
 					text = buy(g.key, g.shop)
 				}
 				if !slices.ContainsFunc(g.errors, func(want string) bool { return strings.Contains(text, want) }) || strings.Contains(text, "mcp_connect") {
@@ -528,8 +525,8 @@ func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 	all.Wait()
 	for name, g := range checks {
 		want := 0
-		if g.shop == "open" {
-			want = len(entries) // of the key some
+		if g.shop == "open" { // of the key some; budgets are reset at midnight UTC
+			want = len(entries) + int(min(days.Load(), int64(time.Since(day)/(24*time.Hour))))
 		}
 		if g.shop == "sealed" {
 			want = len(unlabelled)
@@ -757,20 +754,65 @@ func TestEveryEntryPointAsksForApproval(t *testing.T) {
 	}
 }
 
-// TestArgumentsAtOneNamespace checks that arguments at /mcp/NAME are checked for tools of
-// this process too: values beyond a maximum, unknown names and wrong types.
-func TestArgumentsAtOneNamespace(t *testing.T) {
+// musicChecks restrict the keys of TestMusicAtItsOwnAddress, each in its own way.
+const musicChecks = `
+approve = "never"
+[music]
+enabled = true
+[approvals]
+"hootenanny.garden_seek" = "writes"
+[[policy]]
+key = "denied"
+tool = "hootenanny.*"
+do = "deny"
+reason = "no music"
+[[policy]]
+key = "ruled"
+tool = "hootenanny.*"
+do = "approve"
+[[policy]]
+key = "reader"
+tool = "hootenanny.*"
+do = "read_only"
+`
+
+// TestMusicAtItsOwnAddress checks that /mcp/hootenanny, whose tools are of this process,
+// applies every check that such tools can have: they have no definition to pin, no
+// connection that breaks, and a direct call has read no label.
+func TestMusicAtItsOwnAddress(t *testing.T) {
 	t.Parallel()
-	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[music]\nenabled = true\n")})
-	for args, want := range map[string]string{
-		`{"temperature":99,"num_variations":50}`: "temperature",
-		`{"loudness":1}`:                         "unknown argument",
-		`{"num_variations":"many"}`:              "num_variations",
+	text, env := musicChecks, config.Environment{}
+	for name, more := range map[string]string{"free": "", "denied": "", "ruled": "", "reader": "", "poor": "budget = 1", "elsewhere": "namespaces = [\"other\"]"} {
+		text += fmt.Sprintf("[keys.%s]\nenv = %q\nscopes = [\"mcp\"]\n%s\n", name, strings.ToUpper(name), more)
+		env[strings.ToUpper(name)] = name + "-token"
+	}
+	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, text), Env: env})
+	call := func(key, tool, args string) string {
+		_, text := keyClient{t, url, key + "-token"}.rpc("/mcp/hootenanny", "tools/call", `"name":"`+tool+`","arguments":`+args)
+		return text
+	}
+	if text := call("poor", "garden_status", `{}`); !strings.Contains(text, "tempo") {
+		t.Fatalf("the only call of the budget: %s", text)
+	}
+	for _, c := range []struct{ check, key, tool, args, want string }{
+		{"none", "free", "garden_set_tempo", `{"bpm":97}`, "97"},
+		{"deny", "denied", "garden_status", `{}`, "no music"},
+		{"approve by a setting", "free", "garden_seek", `{"beat":3}`, tool.StatusPending},
+		{"approve by a rule", "ruled", "garden_set_tempo", `{"bpm":55}`, tool.StatusPending},
+		{"read only", "reader", "garden_set_tempo", `{"bpm":55}`, "may change something"},
+		{"read only, a tool that reads", "reader", "garden_status", `{}`, "tempo"},
+		{"quota", "poor", "garden_status", `{}`, "1 tool calls a day"},
+		{"hidden", "elsewhere", "garden_status", `{}`, "no upstream named"},
+		{"a value beyond its maximum", "free", "orpheus_generate", `{"temperature":99,"num_variations":50}`, "temperature"},
+		{"an unknown argument", "free", "orpheus_generate", `{"loudness":1}`, "unknown argument"},
+		{"a wrong type", "free", "orpheus_generate", `{"num_variations":"many"}`, "num_variations"},
 	} {
-		_, text := keyClient{t, url, ""}.rpc("/mcp/hootenanny", "tools/call", `"name":"orpheus_generate","arguments":`+args)
-		if !strings.Contains(text, string(fault.InvalidParams)) || !strings.Contains(text, want) || strings.Contains(text, "unmarshal") {
-			t.Errorf("%s: %s", args, text)
+		if text := call(c.key, c.tool, c.args); !strings.Contains(text, c.want) || strings.Contains(text, "unmarshal") {
+			t.Errorf("%s: %s", c.check, text)
 		}
+	}
+	if text := call("free", "garden_status", `{}`); !strings.Contains(text, "97") {
+		t.Errorf("a call that was refused had an effect: %s", text)
 	}
 	if stats, err := srv.jobs.Stats(t.Context()); err != nil || len(stats) > 0 && stats[job.Pending]+stats[job.Running]+stats[job.Complete]+stats[job.Failed] > 0 {
 		t.Errorf("jobs %+v %v", stats, err)

@@ -11,7 +11,6 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/govern/audit"
-	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -38,7 +37,7 @@ func TestFullDisk(t *testing.T) {
 			t.Parallel()
 			upstream := &shop{}
 			url, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[audit]\non_failure = \""+reaction+"\"\n[upstreams.fine]\nurl = \""+serveTools(t, "fine", upstream)+"\"\n")})
-			srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+			srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 			client := keyClient{t, url, ""}
 			buy := func() string { return client.call("call_tool", `{"name":"fine.buy","arguments":{}}`) }
 			ready := func() (int, string) {

@@ -15,10 +15,14 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access/owner"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/sandbox/launch"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
@@ -181,6 +185,40 @@ func TestLocalSettings(t *testing.T) {
 				t.Errorf("/api/v1/keys as the owner: %s %s", a.Status, body)
 			}
 		})
+	}
+}
+
+// TestGuestsJobsEndWithTheFirstKey checks that jobs and schedules of guests end when the first
+// key is made, and say why. Clients that need no key go on.
+func TestGuestsJobsEndWithTheFirstKey(t *testing.T) {
+	t.Parallel()
+	bank := &recordingTools{}
+	url, srv := startKeyless(t, "[upstreams.bank]\nurl = \""+serveTools(t, "bank", bank)+"\"\n")
+	srv.upstreams.Await(t.Context(), "bank")
+	srv.catalog.Refresh(t.Context())
+	guest := keyClient{t, url, ""}
+	running := jobOf(guest, "function main() while true do mcp.bank.post{text='of a guest'} end end")
+	clocktest.Await(t, func() bool { return strings.Count(bank.received(), "of a guest") > 2 })
+	name, bearer := httpjsontest.Bearer(ownerToken(t, srv))
+	answer, text := httpjsontest.Read(t, http.MethodPost, url+"/api/v1/keys", `{"name":"root","scopes":["admin"]}`, name, bearer)
+	if answer.StatusCode != http.StatusCreated {
+		t.Fatalf("%s %s", answer.Status, text)
+	}
+	clocktest.Await(t, func() bool { return srv.jobs.Running() == 0 }, func() string { return "the job of a guest goes on" })
+	boss := keyClient{t, url, ownerToken(t, srv)}
+	if text := boss.own("job_status", `{"job_id":"`+running+`"}`); !strings.Contains(text, "failed") || !strings.Contains(text, "guests may not use this server any more") {
+		t.Errorf("the job: %s", text)
+	}
+	if _, err := srv.currentPrincipal()(t.Context(), principal.Guest()); fault.CodeOf(err) != fault.Denied { // of a schedule
+		t.Errorf("a guest's rights: %v", err)
+	}
+	attached, err := srv.AttachedClient(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := srv.CallTool(attached, tool.Call{Ref: tool.Ref{Name: "lua_eval"}, Args: []byte(`{"code":"return mcp.bank.post{text='attached'}"}`)})
+	if err != nil || rawjson.GetBool(result.Raw, "isError") || !strings.Contains(bank.received(), "attached") {
+		t.Errorf("a client of the socket: %v %s", err, result.Raw)
 	}
 }
 

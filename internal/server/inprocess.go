@@ -39,6 +39,7 @@ func (srv *Server) AdminHandler() http.Handler { return principal.InProcess(srv.
 // guest, or of an upstream that may use it.
 func (srv *Server) AttachedClient(ctx context.Context) (context.Context, error) {
 	who, err := srv.localPeers.Identify(ctx)
+	who.Keyless = true
 	return principal.With(ctx, who), err
 }
 

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/oauthtest"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
-	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
@@ -49,7 +49,7 @@ audience = "`+audience+`"
 jwks = "`+issuer.Keys()+`"
 `)
 	url, srv := start(t, config.Sources{File: file})
-	srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	srv.catalog.Refresh(t.Context())
 
 	valid := issuer.Token(t, audience, nil)

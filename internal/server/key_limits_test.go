@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
-	"github.com/luanette/luanette/internal/jobs/jobrunner"
 )
 
 // keyClient sends requests with a key.
@@ -72,7 +72,7 @@ env = "OTHER"
 scopes = ["mcp"]
 `)
 	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"ROOT": "root-token", "SMALL": "small-token", "OTHER": "other-token"}})
-	srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	srv.catalog.Refresh(t.Context())
 	root, small, other := keyClient{t, url, "root-token"}, keyClient{t, url, "small-token"}, keyClient{t, url, "other-token"}
 

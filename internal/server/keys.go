@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/apikey"
@@ -20,7 +21,7 @@ func (srv *Server) openKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys := apikey.Options{Fixed: fixed, Bus: srv.bus, Log: srv.log, OnChange: srv.auditKey, MaxAge: srv.keysMaxAge()}
+	keys := apikey.Options{Fixed: fixed, Bus: srv.bus, Log: srv.log, OnChange: srv.auditKey, MaxAge: srv.keysMaxAge(), NoGuests: len(srv.config.Issuers)+len(srv.config.Identity) > 0}
 	own, err := owner.Secret(srv.config.Data)
 	if err != nil {
 		return err
@@ -57,6 +58,12 @@ func (srv *Server) currentPrincipal() func(context.Context, principal.Principal)
 func (srv *Server) peers() *owner.Peers {
 	if srv.localPeers == nil {
 		srv.localPeers = &owner.Peers{Local: owner.Local(srv.config.Local), AllUsers: srv.config.LocalUsers == config.LocalAll, Programs: srv.programs}
+		if srv.config.Origins["data"] != "" { // the default is that of commands, too
+			srv.localPeers.Data = srv.config.Data
+			if folder, err := filepath.Abs(srv.config.Data); err == nil {
+				srv.localPeers.Data = folder
+			}
+		}
 	}
 	return srv.localPeers
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/jobs/jobrunner"
 )
 
 // tickets is an upstream with one tool, which takes one argument of its own. The argument is
@@ -47,7 +47,7 @@ func startTickets(t *testing.T) (clients map[string]keyClient, srv *Server) {
 		env[strings.ToUpper(name)] = name + "-token"
 	}
 	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, file.String()), Env: env})
-	srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	srv.catalog.Refresh(t.Context())
 	clients = map[string]keyClient{}
 	for _, name := range []string{"server", "acme", "beta", "root"} {

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/jobs/jobrunner"
 )
 
 // TestOrganisationsAddUpstreams checks that those who manage an organisation add upstreams
@@ -28,7 +28,7 @@ func TestOrganisationsAddUpstreams(t *testing.T) {
 		[orgs.acme.upstreams.fixed]
 		url = "`+tools+`"
 		`)})
-	srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	tokens := map[string]string{}
 	for name, rights := range map[string]apikey.Rights{
 		"boss":   {Org: "acme", Scopes: []principal.Scope{principal.Org, principal.MCP, principal.Read}},
@@ -102,7 +102,7 @@ func TestOrganisationsAddUpstreams(t *testing.T) {
 		{"root", "GET", "/api/v1/upstreams/fixed@acme", "", http.StatusOK, `"connected"`},
 		{"boss", "GET", path, "", http.StatusOK, `"wiki"`},
 	} {
-		srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+		srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 		name, value := httpjsontest.Bearer(tokens[step.who])
 		response, text := httpjsontest.Read(t, step.method, url+step.path, step.body, name, value)
 		if response.StatusCode != step.status || !strings.Contains(strings.ReplaceAll(text, `": `, `":`), step.want) {
@@ -128,7 +128,7 @@ func TestOrganisationsConnectUpstreams(t *testing.T) {
 		[orgs.acme.upstreams.fixed]
 		url = "`+tools+`"
 		`)})
-	srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	clients := map[string]keyClient{}
 	for name, rights := range map[string]apikey.Rights{
 		"boss":   {Org: "acme", Scopes: []principal.Scope{principal.Org, principal.MCP}},
@@ -195,7 +195,7 @@ func TestOrganisationsReachNoPrivateAddresses(t *testing.T) {
 		}
 		header, value := httpjsontest.Bearer(token)
 		httpjsontest.Read(t, http.MethodPost, url+path, `{"namespace":"near","url":"`+near+`"}`, header, value)
-		srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+		srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 		if _, text := httpjsontest.Read(t, http.MethodGet, url+"/api/v1/upstreams/near", "", header, value); !strings.Contains(text, want) {
 			t.Errorf("%s: %s", name, text)
 		}

@@ -94,13 +94,18 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.P
 		JavaScript: javascript, Memory: pool, CPU: srv.orgs, Language: srv.scriptLanguage, KV: values, Jobs: srv.scriptJobs,
 		Contents: hootenanny.Contents{Files: srv.contents, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}, TempDir: srv.temp.Dir(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
 		HTTP: web, GetWrites: srv.config.Scripts.HTTPGet == "write",
-		Getenv: srv.scriptVariable, Approvals: srv.approvals, CurrentPrincipal: srv.currentPrincipal(), Scope: srv.chatScope, Flow: policy.WithKeys{Policy: srv.policy, Keys: srv.keys},
+		Getenv: srv.scriptVariable, Approvals: srv.approvals, AwaitTools: srv.awaitTools, CurrentPrincipal: srv.currentPrincipal(), Scope: srv.chatScope, Flow: policy.WithKeys{Policy: srv.policy, Keys: srv.keys},
 		Files: host.FilesOptions{Read: srv.config.Scripts.Read, Write: srv.config.Scripts.Write},
 		Limits: script.Limits{
 			Time: time.Duration(srv.config.Scripts.Timeout), Memory: int64(srv.config.Scripts.MemoryMB) << 20,
 			Calls: int64(srv.config.Scripts.Calls),
 		},
 	}), nil
+}
+
+// awaitTools waits until an upstream was tried, so that its tools are known.
+func (srv *Server) awaitTools(ctx context.Context, namespace string) {
+	srv.upstreams.AwaitAttempt(ctx, principal.Of(ctx).Namespace(namespace, srv.upstreams.Has))
 }
 
 // reserved tells whether one of our own tools has that name.

@@ -79,6 +79,7 @@ func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) 
 	srv.scripts.js.Precompile() //nolint:contextcheck // it goes on in the background
 	who, err := srv.localPeers.Identify(ctx)
 	if err == nil {
+		who.Keyless = true
 		err = srv.hub.ServeStdio(principal.With(ctx, who), in, out)
 	}
 	if ctx.Err() != nil {

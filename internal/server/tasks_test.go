@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -18,14 +19,17 @@ import (
 type taskClient struct {
 	t    *testing.T
 	caps string // further capabilities
+	key  string
+	path string // of the endpoint; "" is /mcp
 }
 
 // ask sends a request and returns the result. about is the tool or the task.
 func (c taskClient) ask(url, method, about, params string) json.RawMessage {
 	c.t.Helper()
-	_, text := httpjsontest.Read(c.t, http.MethodPost, url+"/mcp", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+
+	name, value := httpjsontest.Bearer(c.key)
+	_, text := httpjsontest.Read(c.t, http.MethodPost, url+cmp.Or(c.path, "/mcp"), `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+
 		`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{`+c.caps+`"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`,
-		"Accept", "application/json", wire.HeaderRevision, "2026-07-28", wire.HeaderMethod, method, wire.HeaderName, about)
+		name, value, "Accept", "application/json", wire.HeaderRevision, "2026-07-28", wire.HeaderMethod, method, wire.HeaderName, about)
 	m, err := wire.Parse([]byte(text))
 	if err != nil || m.Error != nil {
 		c.t.Fatalf("%s %s: %s", method, params, text)

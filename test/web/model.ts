@@ -68,6 +68,7 @@ function stepFor(question: string, result: string | undefined, sawImage: boolean
   if (question.includes('as Markdown')) return { say: markdown }
   if (question.includes('hostile')) return { say: hostile }
   if (question.includes('with a script')) return result === undefined ? { use: { name: 'lua_eval', input: { code: 'return mcp.gallery.words{}' } } } : { say: 'It waits for your decision.' }
+  if (question.includes('read the words to me')) return result === undefined ? { use: { name: 'gallery__words', input: {} } } : { say: `I got this: ${result}` }
   const shown = /show me (\w+)/.exec(question)
   if (shown) return result === undefined ? { use: { name: `gallery__${shown[1]}`, input: {} } } : { say: sawImage ? 'Here it is, and I see it too.' : 'Here it is.' }
   return result === undefined ? { use: { name: 'lua_eval', input: { code: 'return 6 * 7' } } } : { say: 'It is 42.' }

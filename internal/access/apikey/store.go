@@ -41,6 +41,7 @@ type Options struct {
 	Bus      *event.Bus
 	OnChange func(ctx context.Context, action, name string) // called after a key was created or revoked; may be nil
 	People   People                                         // nil: nobody signs in, and keys of people are refused
+	NoGuests bool                                           // requests need a key or token although there may be no key
 	Log      *slog.Logger
 	Now      func() time.Time
 	// MaxAge is how long the cached keys are used without a notification of a change. Zero
@@ -217,6 +218,11 @@ func (r *Store) current(ctx context.Context, was principal.Principal) (principal
 		if !was.Expires.IsZero() && was.ID != principal.LocalID {
 			was.Expires = time.Time{} // the token was valid when the request came
 		}
+		if was.IsGuest() {
+			if err := r.renew(ctx); err != nil {
+				return principal.Anonymous(), err
+			}
+		}
 		return was, r.Check(was)
 	}
 	if err := r.renew(ctx); err != nil {
@@ -241,10 +247,23 @@ func (r *Store) Check(who principal.Principal) error {
 		}
 		return err
 	}
+	if who.IsGuest() && !who.Keyless {
+		return r.checkGuests()
+	}
 	if r.options.People != nil && (isPerson(who.ID) || strings.HasPrefix(who.ID, principal.TokenPrefix)) {
 		return r.options.People.Check(who.ID)
 	}
 	return nil
+}
+
+// checkGuests returns an error if guests have no rights any more.
+func (r *Store) checkGuests() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.options.NoGuests && len(r.keys) == 0 {
+		return nil
+	}
+	return fault.New(fault.Denied, "guests may not use this server any more: it requires keys").WithHint("start it again with a key")
 }
 
 // CheckID is Check for the owner of something that is stored by the ID of a principal.

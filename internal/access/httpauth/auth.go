@@ -176,7 +176,7 @@ func (a *Authenticator) refuseForeign(w http.ResponseWriter, r *http.Request, ro
 // admit refuses a known caller that may not use a route now.
 func (a *Authenticator) admit(r *http.Request, route *principal.Route, c *access) error {
 	if c.who.IsGuest() && !route.Guests {
-		return errGuest
+		return a.errGuest()
 	}
 	if route.Scope == principal.Open {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/authserver"
 	"github.com/luanette/luanette/internal/access/cookie"
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
@@ -81,6 +82,9 @@ func (a *Authenticator) verify(r *http.Request, token string) (*access, error) {
 		if who, err = a.options.Tokens.Principal(r); err == nil {
 			err = a.options.Keys.Check(who) // of somebody who signs in here too, and was blocked
 		}
+	}
+	if fault.CodeOf(err) == fault.Denied && owner.IsSecret(token) {
+		err = a.errOtherSecret(r)
 	}
 	return &access{who: who}, err
 }

@@ -126,7 +126,16 @@ func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.identify(r)
 	required, unknown := a.KeyRequired(r.Context())
 	if unknown == nil && !required && (err != nil || v.who.IsGuest()) {
-		httpjson.JSON(w, http.StatusUnauthorized, map[string]any{"error": http.StatusText(http.StatusUnauthorized), "code": fault.NeedsAuth, "guest": true, "message": errGuest.Error(), "hint": fault.HintOf(errGuest)})
+		command, refusal := "luanette open", a.errGuest()
+		if err == nil { // others on the machine learn no folders
+			command = a.options.Peers.OpenCommand()
+		} else {
+			refusal = err
+		}
+		httpjson.JSON(w, http.StatusUnauthorized, map[string]any{
+			"error": http.StatusText(http.StatusUnauthorized), "code": fault.NeedsAuth, "guest": true, "open": command,
+			"message": refusal.Error(), "hint": fault.HintOf(refusal),
+		})
 		return nil //nolint:nilerr // whatever was wrong, one signs in by a link
 	}
 	if err != nil {
@@ -262,8 +271,18 @@ func (a *Authenticator) checkOwner(r *http.Request, c *access) error {
 }
 
 // errGuest refuses a guest.
-var errGuest = fault.New(fault.NeedsAuth, "this is for the owner of the machine").
-	WithHint("luanette open signs the browser in; commands on this machine sign in by themselves (docs/security.md)")
+func (a *Authenticator) errGuest() error {
+	return fault.New(fault.NeedsAuth, "this is for the owner of the machine").WithHint("%s", a.options.Peers.SignInHint())
+}
+
+// errOtherSecret refuses the secret of another data folder. Only a guest learns the server's.
+func (a *Authenticator) errOtherSecret(r *http.Request) error {
+	err := fault.New(fault.Denied, "this is the owner's secret of another data folder")
+	if c, problem := a.local(r); problem == nil && c.who.IsGuest() {
+		err = err.WithHint("%s", a.options.Peers.SignInHint())
+	}
+	return err
+}
 
 // ignoreKey returns the access without a key in place of the refusal of a wrong one, if the
 // route takes any and the server has none.

@@ -35,6 +35,9 @@ func Read(data string) (secret.Text, error) {
 	return secret.New(text), nil
 }
 
+// IsSecret reports whether a token looks like the secret of a data folder.
+func IsSecret(token string) bool { return strings.HasPrefix(token, prefix) }
+
 // Secret returns the secret of a data folder, which it makes if there is none.
 func Secret(data string) (secret.Text, error) {
 	path := filepath.Join(data, File)

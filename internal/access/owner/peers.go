@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/peer"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -34,6 +35,8 @@ type Program struct {
 type Peers struct {
 	Local    Local
 	AllUsers bool // requests of other users of this machine are served like those of ours
+	// Data is the data folder with the secret, if commands use another one unless told.
+	Data string
 	// Programs are those that run, by process id; nil: there are none.
 	Programs func() map[int]Program
 
@@ -101,7 +104,7 @@ func (p *Peers) identify(conn net.Conn) (principal.Principal, error) {
 	case errors.Is(err, peer.ErrUnsupported):
 		return p.guest()
 	case err != nil:
-		return principal.Anonymous(), fault.Wrap(fault.NeedsAuth, err, "who sends the request is not known").WithHint(signInHint)
+		return principal.Anonymous(), fault.Wrap(fault.NeedsAuth, err, "who sends the request is not known").WithHint("%s", p.SignInHint())
 	case found.UID != os.Getuid() && found.UID != 0 && !p.AllUsers:
 		return principal.Anonymous(), fault.Wrap(fault.Denied, errOther, "user %d", found.UID).
 			WithHint(`local_users = "all" serves them; a key of their own lets one of them in: luanette key create`)
@@ -122,8 +125,23 @@ func (p Program) title() string {
 	return "upstream " + p.Namespace
 }
 
-// signInHint says how the owner shows that they are.
-const signInHint = "luanette open signs the browser in; commands on this machine sign in by themselves"
+// OpenCommand is the command that signs the owner's browser in.
+func (p *Peers) OpenCommand() string {
+	command := []string{"luanette", "open"}
+	if p.Data != "" {
+		command = append(command, "--data", p.Data)
+	}
+	return commandline.Join(command)
+}
+
+// SignInHint says how the owner shows that they are.
+func (p *Peers) SignInHint() string {
+	hint := p.OpenCommand() + " signs the browser in; commands on this machine sign in by themselves"
+	if p.Data != "" {
+		hint += ", with the same --data"
+	}
+	return hint
+}
 
 // guest returns whom requests without credentials are from.
 func (p *Peers) guest() (principal.Principal, error) {
@@ -131,7 +149,7 @@ func (p *Peers) guest() (principal.Principal, error) {
 	case AsOwner:
 		return principal.Local(), nil
 	case AsNone:
-		return principal.Anonymous(), fault.New(fault.NeedsAuth, "this server serves its owner only").WithHint(signInHint)
+		return principal.Anonymous(), fault.New(fault.NeedsAuth, "this server serves its owner only").WithHint("%s", p.SignInHint())
 	}
 	return principal.Guest(), nil
 }

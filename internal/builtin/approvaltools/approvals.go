@@ -85,7 +85,7 @@ func (t approvalTools) view(ctx context.Context, a *approval.Approval) ApprovalV
 		ID: a.ID, Status: string(a.State), Subject: a.Subject, Script: a.Name, ScriptHash: a.Hash, JobID: a.Job(),
 		Certain: a.Certain, Complete: a.Complete, Incomplete: a.Incomplete, PlanDigest: a.PlanDigest(), Undoes: a.Undoes, CreatedAt: a.Created, ExpiresAt: a.Expires, DecidedBy: a.By,
 		AskedBy: a.Asker.Title(), Role: a.Role, Needed: a.Needed, Agreed: a.Agreed(), Decisions: []DecisionView{},
-		Plan: append([]host.Planned{}, a.Plan...), Output: append([]builtin.LogLine{}, builtin.LogLines(a.Output)...), Outcome: a.Outcome,
+		Plan: append([]host.Planned{}, a.Plan...), Output: append([]builtin.LogLine{}, builtin.LogLines(a.Output)...), Outcome: outcomeOf(a),
 	}
 	for _, d := range a.Decisions {
 		said := DecisionView{By: d.By.Title(), Decision: decisionOf(d.Allow), At: d.At}
@@ -104,6 +104,20 @@ func (t approvalTools) view(ctx context.Context, a *approval.Approval) ApprovalV
 		v.DecidedAt = &a.Decided
 	}
 	return v
+}
+
+// outcomeOf is the outcome as people see it: of a direct call the value of its result.
+func outcomeOf(a *approval.Approval) toolset.JSON {
+	o, err := script.ReadOutcome(a.Outcome)
+	if err != nil || o.Made == nil {
+		return a.Outcome
+	}
+	o.Made = nil
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return a.Outcome
+	}
+	return raw
 }
 
 // line returns the approval as a line of a list.
@@ -325,13 +339,16 @@ func outcomeText(raw toolset.JSON) string {
 // OutcomeResult returns the outcome of a run that waited for an approval, as the result of
 // a tool. If the run waits again, next is the approval.
 func OutcomeResult(a *approval.Approval) (result tool.Result, next string, err error) {
-	var o script.ResumeResult
-	switch {
-	case len(a.Outcome) == 0:
+	if len(a.Outcome) == 0 {
 		return tool.Result{}, "", fault.New(fault.Cancelled, "%s no longer waits for approval %s", a.Subject, a.ID)
-	case json.Unmarshal(a.Outcome, &o) != nil:
+	}
+	o, problem := script.ReadOutcome(a.Outcome)
+	switch {
+	case problem != nil:
 		result, err = tool.Output(string(a.Outcome), nil)
 		return result, "", err
+	case o.Made != nil:
+		return tool.Result{Raw: o.Made}, "", nil
 	case o.Approval != nil:
 		return tool.Result{}, o.Approval.ID, nil
 	case o.Error != nil:

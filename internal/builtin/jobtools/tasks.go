@@ -6,24 +6,25 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/approval"
 	"github.com/luanette/luanette/internal/jobs/job"
-	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// Tasks presents jobs as MCP tasks. A task has the id of its job. A job that waits for
-// an approval is a task that asks for it.
+// Tasks presents jobs, and calls that wait for an approval, as MCP tasks. A task has the
+// id of its job or approval, and asks for the approval that it waits for.
 type Tasks struct {
 	Queue     *job.Queue
 	Approvals *approval.Store
 }
 
-// Task returns the current state of a job.
+// Task returns the current state of a job or call.
 func (t Tasks) Task(ctx context.Context, id string) (tool.Task, error) {
+	if isApproval(id) {
+		return t.callTask(ctx, id)
+	}
 	j, err := t.Queue.Status(ctx, id)
 	if err != nil {
 		return tool.Task{}, err
@@ -39,6 +40,9 @@ const (
 
 // WaitTask waits until a job has ended or, with orInput, waits for an approval.
 func (t Tasks) WaitTask(ctx context.Context, id string, orInput bool) (tool.Task, error) {
+	if isApproval(id) {
+		return t.awaitCall(ctx, id, orInput)
+	}
 	wait := endWait
 	if orInput {
 		wait = inputWait
@@ -70,15 +74,21 @@ func (t Tasks) ListTasks(ctx context.Context, cursor string) ([]tool.Task, strin
 	return all, page.Next, nil
 }
 
-// CancelTask cancels a job.
+// CancelTask cancels a job, or a call that waits.
 func (t Tasks) CancelTask(ctx context.Context, id string) error {
+	if isApproval(id) {
+		return t.cancelCall(ctx, id)
+	}
 	_, err := t.Queue.Cancel(ctx, id)
 	return err
 }
 
-// AnswerTask decides the approval that a job waits for. The key of the answer is the
-// approval's id.
+// AnswerTask decides the approval that a job or call waits for. The key of the answer is
+// the approval's id.
 func (t Tasks) AnswerTask(ctx context.Context, id string, answers map[string]json.RawMessage) error {
+	if isApproval(id) {
+		return t.answerCall(ctx, id, answers)
+	}
 	j, err := t.Queue.Status(ctx, id)
 	if err != nil || j.State != job.Waiting {
 		return err
@@ -87,11 +97,17 @@ func (t Tasks) AnswerTask(ctx context.Context, id string, answers map[string]jso
 	if err != nil || !ok {
 		return err
 	}
-	answer, decided := script.ReadApproval(answers[waits.ID], "")
+	return t.answer(ctx, &waits, answers)
+}
+
+// answer decides an approval, unless the caller has not, or somebody has decided meanwhile.
+func (t Tasks) answer(ctx context.Context, a *approval.Approval, answers map[string]json.RawMessage) error {
+	answer, decided := script.ReadApproval(answers[a.ID], "")
 	if !decided {
 		return nil
 	}
-	if err := t.Approvals.Answer(ctx, waits.ID, answer); fault.CodeOf(err) != fault.Conflict { // else somebody has decided meanwhile
+	answer.Later = true
+	if err := t.Approvals.Answer(ctx, a.ID, answer); fault.CodeOf(err) != fault.Conflict {
 		return err
 	}
 	return nil
@@ -104,14 +120,10 @@ func jobRun(id string) string { return "job:" + id }
 // decided, or somebody else must.
 func (t Tasks) question(ctx context.Context, j *job.Job) (map[string]json.RawMessage, error) {
 	a, ok, err := t.Approvals.PendingOf(ctx, jobRun(j.ID))
-	if err != nil || !ok || t.Approvals.Refusal(ctx, &a) != nil {
+	if err != nil || !ok {
 		return nil, err
 	}
-	params, err := script.ApprovalQuestion(&host.Paused{RunInfo: a.RunInfo, Plan: a.Plan, Complete: a.Complete, Incomplete: a.Incomplete})
-	if err != nil {
-		return nil, err
-	}
-	return map[string]json.RawMessage{a.ID: rawjson.Set(rawjson.SetText(nil, "method", tool.MethodElicit), "params", params)}, nil
+	return t.questionOf(ctx, &a)
 }
 
 func (t Tasks) view(ctx context.Context, j *job.Job) (task tool.Task, err error) {

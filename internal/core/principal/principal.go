@@ -35,6 +35,10 @@ type Principal struct {
 	// Client is the name of that client, as it calls itself, or "key NAME".
 	Client string `json:"client,omitempty"`
 
+	// Keyless means that it came in where no key is needed, although the server may require
+	// them elsewhere: over standard input, the socket of the data folder, or ZeroMQ.
+	Keyless bool `json:"keyless,omitempty"`
+
 	Scopes     []Scope   `json:"scopes,omitempty"`
 	Namespaces []string  `json:"namespaces,omitempty"` // the only ones it can see, with * as wildcard; empty: all
 	Tools      []string  `json:"tools,omitempty"`      // the only tools, as "space.name", or "name" for our own; empty: all

@@ -93,4 +93,7 @@ func subjectOf(e host.Effect) (subject, space string) {
 	return subject, space
 }
 
+// IDPrefix begins the id of every approval.
+const IDPrefix = "a-"
+
 func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()[:16]) }

@@ -20,7 +20,8 @@ type Decision struct {
 	Allow  bool
 	At     time.Time
 
-	plan string // hash of the plan that it is about
+	plan    string // hash of the plan that it is about
+	carrier string // the process that continues the run; empty: whichever looks first
 }
 
 // same reports whether two decisions are one person's, or stand for one person.
@@ -133,7 +134,10 @@ func (o *Store) decide(ctx context.Context, a Approval, answer host.Answer) (App
 	if a.State != Pending {
 		return a, errDecided(&a)
 	}
-	d := Decision{By: by, Allow: answer.Allow, At: o.now()}
+	d := Decision{By: by, Allow: answer.Allow, At: o.now(), carrier: o.process}
+	if answer.Later {
+		d.carrier = ""
+	}
 	if d.Person, err = o.authorize(ctx, &a, answer.Allow); err != nil {
 		return a, err
 	}
@@ -262,7 +266,7 @@ func (o *Store) settle(ctx context.Context, id string, d Decision, by string, r 
 		if len(a.current()) > 1 || a.Role != "" {
 			a.By = a.deciders()
 		}
-		return errors.Join(o.close(ctx, tx, &a), saveRule(ctx, tx, r, d))
+		return errors.Join(o.close(ctx, tx, &a, d.carrier), saveRule(ctx, tx, r, d))
 	})
 	return a, done && err == nil, err
 }

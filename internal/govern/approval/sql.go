@@ -97,10 +97,15 @@ func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err e
 	return before, err
 }
 
-// close stores that an approval is decided.
-func (o *Store) close(ctx context.Context, tx *db.Tx, a *Approval) error {
+// close stores that an approval is decided. carrier is the process that continues the run,
+// as long as it renews its lease; without one it is whichever looks first.
+func (o *Store) close(ctx context.Context, tx *db.Tx, a *Approval, carrier string) error {
+	carried := a.Decided
+	if carrier != "" {
+		carried = carried.Add(lease)
+	}
 	_, err := tx.Exec(ctx, `UPDATE approvals SET state = $2, decided = $3, decided_by = $4, carrier = $5, carried = $6 WHERE id = $1`,
-		a.ID, a.State, a.Decided.UnixMicro(), a.By, o.process, a.Decided.Add(lease).UnixMicro())
+		a.ID, a.State, a.Decided.UnixMicro(), a.By, carrier, carried.UnixMicro())
 	if err != nil {
 		return err
 	}
@@ -321,6 +326,15 @@ func (o *Store) PendingOf(ctx context.Context, run string) (a Approval, ok bool,
 		return Approval{}, false, nil
 	}
 	return a, err == nil, err
+}
+
+// latestOf returns the latest request of a run.
+func (o *Store) latestOf(ctx context.Context, run string) (a Approval, err error) {
+	err = o.db.Read(ctx, func(tx *db.Tx) error {
+		a, err = first(ctx, tx, `SELECT `+columns+` FROM approvals WHERE run = $1 ORDER BY created DESC LIMIT 1`, run)
+		return err
+	})
+	return a, err
 }
 
 func (o *Store) ofRun(ctx context.Context, run string) (list []Approval, err error) {

@@ -108,7 +108,7 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	now, who := o.now(), principal.Of(ctx)
 	demand, _ := o.Policy().demand(ctx, p.Effect)
 	a := Approval{
-		ID: newID("a-"), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
+		ID: newID(IDPrefix), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
 		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Incomplete: p.Incomplete, Output: p.Output, Resume: p.ResumeState,
 		Created: now, Expires: now.Add(o.options.Expire),
 		Asker: partyOf(who), Org: who.ActingOrg(), Role: demand.Role, Needed: max(demand.Count, 1),
@@ -191,6 +191,24 @@ func (o *Store) Await(ctx context.Context, id string) error {
 		o.forgetWaiter(id, woke)
 		return context.Cause(ctx)
 	}
+}
+
+// Newest returns the latest request of the run of the principal of ctx that asked for an
+// approval: a run can ask several times.
+func (o *Store) Newest(ctx context.Context, id string) (Approval, error) {
+	a, err := o.load(ctx, id)
+	if err != nil {
+		return a, err
+	}
+	if !a.Asker.is(partyOf(principal.Of(ctx))) {
+		return Approval{}, fault.New(fault.NotFound, "no approval %s", id)
+	}
+	return o.latestOf(ctx, a.Key)
+}
+
+// StoredFor returns how long after its creation a decided approval is stored.
+func (o *Store) StoredFor(a *Approval) time.Duration {
+	return a.Decided.Sub(a.Created) + o.options.Keep
 }
 
 // AwaitOutcome waits until the run of the principal of ctx has ended that waits for an

@@ -16,10 +16,6 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// UpstreamWait is how long an approved script that resumes waits for upstreams: after a
-// restart they are all connecting.
-const UpstreamWait = 30 * time.Second
-
 // Upstreams are the tool servers that scripts use.
 type Upstreams interface {
 	// Has reports whether there is an upstream of that name.

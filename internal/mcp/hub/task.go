@@ -317,17 +317,13 @@ func (h *Hub) relayedTaskChanged(work tool.Task) {
 
 // taskSource finds the tasks of an endpoint.
 type taskSource struct {
-	own     Tasks        // nil at the endpoints of upstreams
+	own     Tasks        // nil: none
 	relayed RelayedTasks // nil: none
 	space   string       // only tasks of this upstream; "" for all
 }
 
 func newTaskSource(o Options, space string) taskSource {
-	s := taskSource{own: o.Tasks, relayed: o.RelayedTasks, space: space}
-	if space != "" {
-		s.own = nil
-	}
-	return s
+	return taskSource{own: o.Tasks, relayed: o.RelayedTasks, space: space}
 }
 
 // any tells whether the endpoint can have tasks.
@@ -352,7 +348,8 @@ func (s taskSource) get(ctx context.Context, id string) (tool.Task, error) {
 // relayedCursor begins the cursors of upstreams' tasks.
 const relayedCursor = "relayed:"
 
-// list returns a page of all tasks: those of upstreams, then our own.
+// list returns a page of all tasks: those of upstreams, then our own. At the endpoint of an
+// upstream ours, which are jobs and calls that wait for an approval, are not listed.
 func (s taskSource) list(ctx context.Context, cursor string) (all []tool.Task, next string, err error) {
 	rest, relayed := strings.CutPrefix(cursor, relayedCursor)
 	if s.relayed != nil && (relayed || cursor == "") {
@@ -362,12 +359,12 @@ func (s taskSource) list(ctx context.Context, cursor string) (all []tool.Task, n
 		if s.space != "" {
 			all = slices.DeleteFunc(all, func(work tool.Task) bool { return work.Space != s.space })
 		}
-		if next != "" || s.own == nil {
+		if next != "" || s.own == nil || s.space != "" {
 			return all, strings.TrimSuffix(relayedCursor+next, relayedCursor), nil
 		}
 		cursor = ""
 	}
-	if s.own == nil {
+	if s.own == nil || s.space != "" {
 		return nil, "", wire.Errorf(wire.CodeInvalidParams, "invalid cursor")
 	}
 	own, next, err := s.own.ListTasks(ctx, cursor)

@@ -256,6 +256,7 @@ type Answer struct {
 	Remember string // "", or the scope of a rule to store: "tool", "namespace", "script"
 	By       string // the person or program that decided, if the principal does not say
 	Plan     string // PlanDigest of the plan that was shown; "" is the one that is stored
+	Later    bool   // the caller does not wait for the run: whichever process looks next continues it
 }
 
 // ResumeStore records a run that resumes after its approval, so that another process can

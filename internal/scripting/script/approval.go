@@ -135,10 +135,11 @@ func (a *approvedRun) finish(ctx context.Context, done Turn, failed error) (json
 	if a.resumeStore == nil {
 		return nil, nil
 	}
-	if a.request.Language == directCall && failed == nil {
-		done.Result, failed = valueOf(done.Result)
+	outcome := newResumeResult(done, failed)
+	if a.request.Language == directCall {
+		outcome.Made, outcome.Result = outcome.Result, nil
 	}
-	raw, err := json.Marshal(newResumeResult(done, failed))
+	raw, err := json.Marshal(outcome)
 	if err != nil {
 		return nil, err
 	}
@@ -264,6 +265,7 @@ func (s *Sessions) readStored(who host.RunInfo, stored []byte, q Request) (store
 	}
 	q.Source, q.Name, q.Language, q.Hash, q.Creator = k.Source, k.Name, k.Language, k.Hash, k.Creator
 	q.Params, q.Main, q.Limits, q.Org = k.Params, k.Main, k.Limits, k.Org
+	q.AwaitTools = s.runner.options.AwaitTools
 	return k, &approvedRun{
 		runner: s.runner, key: who.Key, owner: who.Owner, session: k.Session, turns: k.Turns, request: q, journal: k.Journal,
 	}, nil
@@ -390,6 +392,7 @@ func IncompleteText(why string) string {
 // ResumeResult is the outcome of a run that resumed after its approval.
 type ResumeResult struct {
 	Result   json.RawMessage `json:"result,omitempty"`
+	Made     json.RawMessage `json:"tool_result,omitempty"` // of a direct call: the whole result; Result is its value
 	Error    *ResumeError    `json:"error,omitempty"`
 	Output   []OutputLine    `json:"output"`
 	Warnings []string        `json:"warnings,omitempty"`
@@ -409,6 +412,17 @@ type OutputLine struct {
 	Stream string `json:"stream"`
 	Level  string `json:"level,omitempty"`
 	Text   string `json:"text"`
+}
+
+// ReadOutcome reads a stored outcome.
+func ReadOutcome(raw json.RawMessage) (o ResumeResult, err error) {
+	if err := json.Unmarshal(raw, &o); err != nil || o.Made == nil {
+		return o, err
+	}
+	value, failed := valueOf(o.Made)
+	shown := newResumeResult(Turn{Outcome: Outcome{Result: value}}, failed)
+	o.Result, o.Error = shown.Result, shown.Error
+	return o, nil
 }
 
 func newResumeResult(done Turn, err error) ResumeResult {

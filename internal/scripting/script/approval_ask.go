@@ -193,7 +193,9 @@ func (r *Runner) CallApproved(ctx context.Context, c DirectCall, caller *tool.Ca
 	var pending *PendingError
 	switch {
 	case errors.As(err, &pending):
-		return waitingResult(pending, outcome), nil
+		waiting := waitingResult(pending, outcome)
+		waiting.Task = pending.ID
+		return waiting, nil
 	case err != nil:
 		return tool.Result{}, err
 	}

@@ -130,7 +130,10 @@ type Options struct {
 	Language  func(ctx context.Context, hash cas.Ref) string
 	Random    func() uint64 // seeds; nil uses the system's random source
 	Approvals Approvals     // decides which effects need approval; nil allows all
-	Flow      host.Flow     // tracks what runs have read; nil disables it
+	// AwaitTools is Request.AwaitTools of runs that waited for an approval: their servers may
+	// be starting when they continue. It may be nil.
+	AwaitTools func(ctx context.Context, namespace string)
+	Flow       host.Flow // tracks what runs have read; nil disables it
 	// CurrentPrincipal returns the current rights of the principal of a run that resumes
 	// after its approval; nil uses those it had.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)

@@ -22,6 +22,8 @@ type approval struct {
 	Hash     plain     `json:"script_hash"`
 	Job      plain     `json:"job_id"`
 	Complete bool      `json:"complete"`
+	Why      plain     `json:"incomplete"` // why it is not
+	Digest   plain     `json:"plan_digest"`
 	Created  time.Time `json:"created_at"`
 	Expires  time.Time `json:"expires_at"`
 	By       plain     `json:"decided_by"`
@@ -166,7 +168,7 @@ func (a *approval) text(now time.Time) []styled {
 		all = append(all, a.Plan[i].text()...)
 	}
 	if !a.Complete {
-		all = append(all, styled{}, styled{"The plan is incomplete: the preview did not reach the end of the script.", yellow})
+		all = append(all, styled{}, styled{"The plan is incomplete: " + cmp.Or(a.Why, "the preview did not reach the end of the script") + ".", yellow})
 	}
 	if len(a.Output) > 0 {
 		all = append(all, heading("Output so far")...)
@@ -265,8 +267,10 @@ func (m *model) askAbout(id string, question plain, choices ...choice) tea.Cmd {
 	return open
 }
 
+// decide decides about the plan that is shown. If it has changed, the error says so, and the
+// new one is shown when the lists are loaded again.
 func (m *model) decide(a *approval, decision, remember string) tea.Cmd {
-	args := map[string]any{"approval_id": a.ID, "decision": decision}
+	args := map[string]any{"approval_id": a.ID, "decision": decision, "plan": a.Digest}
 	if remember != "" {
 		args["remember"] = remember
 	}

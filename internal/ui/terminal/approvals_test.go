@@ -1,6 +1,8 @@
 package terminal_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -27,7 +29,7 @@ func TestDecideApprovals(t *testing.T) {
 	p.waitFor("Allow 2 effects: call files.")
 	p.types("t")
 	p.waitFor("files.write_file allowed")
-	for _, want := range []string{`approval_decide {"approval_id":"a1","decision":"deny"}`, `approval_decide {"approval_id":"a1","decision":"allow","remember":"tool"}`} {
+	for _, want := range []string{`approval_decide {"approval_id":"a1","decision":"deny","plan":"p1"}`, `approval_decide {"approval_id":"a1","decision":"allow","plan":"p1","remember":"tool"}`} {
 		if !s.wasCalled(want) {
 			t.Errorf("%s was not called", want)
 		}
@@ -36,6 +38,38 @@ func TestDecideApprovals(t *testing.T) {
 	p.waitFor("─ Approvals 2 ")
 	p.types("ja")
 	p.waitFor("db.drop is already denied")
+}
+
+// A plan that has changed since it was shown is shown anew, and decided as it is then.
+func TestDecideChangedApproval(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t).withHistory()
+	request := func(digest, diff string) map[string]any {
+		return map[string]any{"approvals": []any{map[string]any{
+			"approval_id": "a1", "status": "pending", "subject": "files.write_file", "plan_digest": digest, "incomplete": "no such file", "created_at": noon, "expires_at": noon.Add(time.Hour),
+			"plan": []any{map[string]any{"number": 1, "action": "call files.write_file", "diff": diff}},
+		}}}
+	}
+	s.answer("approval_list", request("p1", "-old\n+new\n"))
+	s.answer("approval_decide", func(args string) any {
+		if strings.Contains(args, `"plan":"p2"`) {
+			return map[string]any{}
+		}
+		s.answer("approval_list", request("p2", "-other\n+new\n"))
+		return errors.New("nothing was decided: the plan has changed")
+	})
+	p := s.open(80, 24)
+	p.waitFor("1 pending approval")
+	p.types("4a")
+	p.waitFor("-old")
+	p.waitFor("The plan is incomplete: no such file.")
+	p.types("y")
+	p.waitFor("nothing was decided: the plan has changed")
+	p.waitFor("-other")
+	p.types("a")
+	p.waitFor("Allow 1 effect")
+	p.types("y")
+	p.waitFor("files.write_file allowed")
 }
 
 func TestReviewDefinitions(t *testing.T) {

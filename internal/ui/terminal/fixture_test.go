@@ -54,7 +54,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 		}},
 		"approval_list": map[string]any{"approvals": []any{
 			map[string]any{"approval_id": "a0", "status": "denied", "subject": "db.drop", "script": "script", "complete": true, "created_at": noon.Add(-time.Hour), "decided_by": "ada", "plan": []any{map[string]any{"number": 1, "action": "call db.drop"}}},
-			map[string]any{"approval_id": "a1", "status": "pending", "subject": "files.write_file", "script": "script", "job_id": "job-2", "created_at": noon, "expires_at": noon.Add(24 * time.Hour), "plan": []any{
+			map[string]any{"approval_id": "a1", "status": "pending", "subject": "files.write_file", "script": "script", "job_id": "job-2", "plan_digest": "p1", "created_at": noon, "expires_at": noon.Add(24 * time.Hour), "plan": []any{
 				map[string]any{"number": 1, "action": "call files.write_file", "arguments": map[string]any{"path": "a.txt"}, "diff": "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-old\n+new\n"},
 				map[string]any{"number": 2, "effect": "mcp.call", "uncertain": true},
 			}},

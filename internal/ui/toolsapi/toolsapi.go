@@ -96,9 +96,16 @@ func (s *Server) approval(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	status, _ := rawjson.GetText(view.Structured, "status")
-	write(w, view, id, status == "pending")
+	write(w, view, id, isUndone(view.Structured))
 	return nil
+}
+
+// isUndone reports whether a call waits for its approval, or is being made.
+func isUndone(approval json.RawMessage) bool {
+	status, _ := rawjson.GetText(approval, "status")
+	_, done := rawjson.Get(approval, "outcome")
+	_, isJob := rawjson.Get(approval, "job_id") // the job has the outcome
+	return status == "pending" || status != "withdrawn" && !done && !isJob
 }
 
 // use calls a tool.

@@ -19,8 +19,8 @@ export interface Me {
 /** Undefined until loaded, null if a login is required. */
 export const me = signal<Me | null | undefined>(undefined)
 
-/** Whether this browser is a guest of a server without keys, which its owner signs in by a link. */
-export const guest = signal(false)
+/** The command with which the owner of a server without keys signs this browser in; empty if it requires a key. */
+export const openCommand = signal('')
 
 /** The server's time when the page was opened: what is newer than the data that was loaded then. */
 export let opened = Date.now()
@@ -39,7 +39,7 @@ export async function loadMe(): Promise<Me | null | undefined> {
     if (me.value === undefined) opened = Date.parse(response.headers.get('Date') ?? '') || opened
     if (response.ok) me.value = (await response.json()) as Me
     else if (response.status === 401) {
-      guest.value = ((await response.json()) as { guest?: boolean }).guest === true
+      openCommand.value = ((await response.json()) as { open?: string }).open ?? ''
       me.value = null
     }
   } catch {

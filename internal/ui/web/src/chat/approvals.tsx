@@ -12,6 +12,7 @@ interface Approval {
   status: string
   subject: string
   created_at: string
+  plan_digest: string
   plan: Planned[]
 }
 
@@ -25,12 +26,12 @@ export function Approvals({ results, since }: Props) {
   const { data, reload } = useData((s) => call<{ approvals: Approval[] }>('approval_list', { status: 'pending' }, s), [results], ['approval.'])
   const decide = async (a: Approval, decision: string) => {
     try {
-      const { outcome } = await call<{ outcome?: unknown }>('approval_decide', { approval_id: a.approval_id, decision })
+      const { outcome } = await call<{ outcome?: unknown }>('approval_decide', { approval_id: a.approval_id, decision, plan: a.plan_digest })
       setDecided((list) => [...list, { ...a, status: decision === 'allow' ? 'allowed' : 'denied', outcome }])
-      reload()
     } catch (e) {
       notify('bad', (e as Error).message)
     }
+    reload() // if the plan has changed, it is shown anew
   }
   const isOurs = (a: Approval) => results.includes(a.approval_id) || (since !== undefined && Date.parse(a.created_at) >= Date.parse(since))
   const waiting = (data?.approvals ?? []).filter((a) => isOurs(a) && !decided.some((d) => d.approval_id === a.approval_id))

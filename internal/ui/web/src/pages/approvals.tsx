@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { may } from '../api'
 import { ago, count } from '../format'
 import { call } from '../mcp'
-import { ApprovalCard, decideApproval, remember, type Approval } from '../parts/approval'
+import { ApprovalCard, decideApproval, shownApproval, type Approval } from '../parts/approval'
 import { Delegations, type Delegation } from '../parts/delegations'
 import { Hint } from '../parts/hint'
 import { PinCard, shownPin } from '../parts/pins'
@@ -55,7 +55,7 @@ export function Approvals({ rest }: { rest: string }) {
           <Queue items={items} chosen={chosen} pins={pins.data ?? []} reload={reload} />
           <section class="detail" aria-label="To decide">
             <p class="back"><a href="#/approvals">All</a></p>
-            {chosen.startsWith('definition/') ? <PinCard key={chosen} id={chosen.slice(11)} decide={act.pin} /> : <ApprovalCard key={chosen} id={chosen} known={waiting.data?.approvals.find((a) => a.approval_id === chosen)} decide={act.approval} />}
+            {chosen.startsWith('definition/') ? <PinCard key={chosen} id={chosen.slice(11)} decide={act.pin} /> : <ApprovalCard key={chosen} id={chosen} known={waiting.data?.approvals.find((a) => a.approval_id === chosen)} version={version} decide={act.approval} />}
             <Decided version={version} />
           </section>
         </div>
@@ -85,11 +85,11 @@ function useDecisions(items: Item[], chosen: string, reload: () => void) {
     reload()
   }
   const pin = (p: Pin, decision: 'approve' | 'refuse') => void decidePin(p, decision, next)
-  const approval = (id: string, decision: 'allow' | 'deny') => void decideApproval(id, decision, remember.value).then(next)
+  const approval = (a: Approval, decision: 'allow' | 'deny') => void decideApproval(a, decision).then((done) => (done ? next() : reload()))
   const decide = (yes: boolean) => {
-    const shown = shownPin.value
+    const [asked, shown] = [shownApproval.value, shownPin.value]
     if (at < 0) return
-    if (!chosen.startsWith('definition/')) approval(chosen, yes ? 'allow' : 'deny')
+    if (asked?.approval_id === chosen) approval(asked, yes ? 'allow' : 'deny')
     else if (shown && chosen === `definition/${shown.id}`) pin(shown, yes ? 'approve' : 'refuse')
   }
   usePageKeys({ j: () => show(at + 1), k: () => show(at - 1), a: () => decide(true), d: () => decide(false) })

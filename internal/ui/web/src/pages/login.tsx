@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { guest, login } from '../api'
+import { login, openCommand } from '../api'
 import { Copy } from '../parts/copy'
 import { Hint } from '../parts/hint'
 import { useData } from '../resource'
@@ -9,7 +9,7 @@ export function Login() {
   const [key, setKey] = useState('')
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState('')
-  if (guest.value) return <OwnerSignIn />
+  if (openCommand.value) return <OwnerSignIn />
   const submit = async () => {
     setBusy(true)
     setError('')
@@ -35,7 +35,7 @@ export function Login() {
 }
 
 /** How the owner of a server without keys signs in. */
-const OwnerSignIn = () => <div class="card login"><p>Sign this browser in with <code>luanette open</code>, on this machine. <Copy text="luanette open">Copy</Copy></p><Hint>The server also prints a link when it starts. Other programs on this machine are guests, who may use tools.</Hint></div>
+const OwnerSignIn = () => <div class="card login"><p>Sign this browser in with <code>{openCommand.value}</code>, on this machine. <Copy text={openCommand.value}>Copy</Copy></p><Hint>The server also prints a link when it starts. Other programs on this machine are guests, who may use tools.</Hint></div>
 
 /** The way in for people, if the server has an identity provider. */
 function SignIn() {

@@ -1,5 +1,6 @@
 // One request for approval: what a script wants to do, and what came of it.
 import { signal } from '@preact/signals'
+import { useLayoutEffect } from 'preact/hooks'
 import { ago, count, duration } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
@@ -19,6 +20,8 @@ export interface Approval {
   job_id?: string
   certain: boolean
   complete: boolean
+  incomplete?: string // why the plan is not complete
+  plan_digest: string
   created_at: string
   expires_at: string
   decided_at?: string
@@ -38,17 +41,25 @@ export interface Approval {
 /** For what the next decision is remembered. */
 export const remember = signal('')
 
-export async function decideApproval(id: string, decision: 'allow' | 'deny', rememberFor: string): Promise<void> {
-  await attempt(async () => {
-    await call('approval_decide', { approval_id: id, decision, remember: rememberFor || undefined })
+/** The request that a person sees: only what it shows may be decided with a key. */
+export const shownApproval = signal<Approval | undefined>(undefined)
+
+/** Decides about the plan as it was shown; reports whether it is decided. If the plan has changed, it is not. */
+export function decideApproval(a: Approval, decision: 'allow' | 'deny'): Promise<boolean> {
+  return attempt(async () => {
+    await call('approval_decide', { approval_id: a.approval_id, decision, remember: remember.value || undefined, plan: a.plan_digest })
     remember.value = ''
   }, decision === 'allow' ? 'allowed' : 'denied')
 }
 
-/** `known` is the request if a list has it already. */
-export function ApprovalCard({ id, known, decide }: { id: string; known?: Approval; decide: (id: string, decision: 'allow' | 'deny') => void }) {
-  const loaded = useData((s) => (known ? Promise.resolve(known) : call<Approval>('approval_status', { approval_id: id }, s)), [id, known], ['approval.'])
-  const a = known ?? loaded.data
+/** `known` is the request if a list has it already. Opening it makes its plan again; so does `version` when it changes. */
+export function ApprovalCard({ id, known, version, decide }: { id: string; known?: Approval; version: number; decide: (a: Approval, decision: 'allow' | 'deny') => void }) {
+  const loaded = useData((s) => call<Approval>('approval_status', { approval_id: id }, s), [id, version], ['approval.'])
+  const a = loaded.data ?? known
+  useLayoutEffect(() => {
+    shownApproval.value = a
+    return () => (shownApproval.value = undefined)
+  }, [a])
   if (!a) return loaded.error ? <p class="bad">{loaded.error.message}</p> : <p class="soft">…</p>
   return (
     <article class="panel" aria-label={`approval of ${a.subject}`}>
@@ -61,11 +72,11 @@ export function ApprovalCard({ id, known, decide }: { id: string; known?: Approv
       <Deciders approval={a} />
       <Plan steps={a.plan} />
       {a.output && a.output.length > 0 && <details><summary class="soft">Output so far</summary><Output lines={a.output} /></details>}
-      {!a.complete && <p class="warn">The plan is incomplete: the preview did not reach the end of the script.</p>}
+      {!a.complete && <p class="warn">The plan is incomplete: {a.incomplete || 'the preview did not reach the end of the script'}.</p>}
       {a.status === 'pending' && (
         <div class="row actions">
-          <button type="button" class="main" disabled={a.may_decide === false} onClick={() => decide(id, 'allow')}>Allow <kbd>a</kbd></button>
-          <button type="button" onClick={() => decide(id, 'deny')}>Deny <kbd>d</kbd></button>
+          <button type="button" class="main" disabled={a.may_decide === false} onClick={() => decide(a, 'allow')}>Allow <kbd>a</kbd></button>
+          <button type="button" onClick={() => decide(a, 'deny')}>Deny <kbd>d</kbd></button>
           <label for={`remember-${id}`}>and remember for</label>
           <select id={`remember-${id}`} value={remember.value} onChange={(e) => (remember.value = e.currentTarget.value)}>
             <option value="">nothing</option><option value="tool">this tool</option><option value="namespace">its server</option><option value="script">this script</option>
