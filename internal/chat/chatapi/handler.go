@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
@@ -54,7 +55,7 @@ type Options struct {
 type Handler struct {
 	service *conversation.Service
 	options Options
-	rates   rates
+	rates   queue.RateLimiter // by person
 	// receivers are the origins of Options.Receivers.
 	receivers []string
 	hooks     sync.WaitGroup // webhooks in progress
@@ -82,7 +83,7 @@ func New(service *conversation.Service, o Options) *Handler {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
-	d := &Handler{service: service, options: o, rates: rates{most: o.Rate, clock: o.Clock}, receivers: origins(o.Receivers)}
+	d := &Handler{service: service, options: o, receivers: origins(o.Receivers)}
 	d.ending, d.end = context.WithCancel(context.Background())
 	service.OnResume(d.callBack)
 	return d
@@ -411,25 +412,4 @@ func (d *Handler) audit(r *http.Request, action string, p conversation.Person, i
 	}
 	subject := strings.TrimSpace(p.String() + " " + id[:min(len(id), maxAudited)])
 	d.options.Audit(r.Context(), action, strings.ToValidUTF8(subject, ""), nil)
-}
-
-// rates counts messages by person and minute.
-type rates struct {
-	most  int
-	clock clock.Clock
-
-	mu     sync.Mutex
-	minute time.Time
-	counts map[conversation.Person]int
-}
-
-// take counts a message and reports whether it is within the limit.
-func (r *rates) take(p conversation.Person) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now := r.clock.Now().Truncate(time.Minute); !now.Equal(r.minute) {
-		r.minute, r.counts = now, map[conversation.Person]int{}
-	}
-	r.counts[p]++
-	return r.counts[p] <= r.most
 }

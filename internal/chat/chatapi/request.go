@@ -240,7 +240,7 @@ func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversa
 
 // checkRate counts a message of a person, or what is as much work as one.
 func (d *Handler) checkRate(p conversation.Person) error {
-	if d.rates.take(p) {
+	if _, ok := d.rates.Allow(p.String(), d.options.Rate, d.options.Clock.Now()); ok {
 		return nil
 	}
 	return failure.As(failure.RateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer"))

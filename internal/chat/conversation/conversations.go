@@ -128,11 +128,7 @@ func (r *Service) ForgetConversation(ctx context.Context, p Person, conversation
 		if busy > 0 {
 			return fault.New(fault.Conflict, "a message of this conversation is not answered yet").WithHint("wait for the answer or stop it, then delete the conversation")
 		}
-		result, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3`, p.Org, p.User, conversation)
-		if err != nil {
-			return err
-		}
-		gone, err = result.RowsAffected()
+		gone, err = tx.Change(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3`, p.Org, p.User, conversation)
 		return err
 	})
 	if err == nil {
@@ -204,11 +200,8 @@ func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) 
 		return 0, err
 	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed')`, p.Org, p.User)
+		gone, err = tx.Change(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed')`, p.Org, p.User)
 		if err != nil {
-			return err
-		}
-		if gone, err = result.RowsAffected(); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `DELETE FROM talk_client_calls WHERE org = $1 AND person = $2`, p.Org, p.User)

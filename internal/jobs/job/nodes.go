@@ -71,11 +71,8 @@ func (q *Queue) becomeOwner(ctx context.Context, j Job) error {
 	}
 	err := q.persist(ctx, func() error {
 		return q.db.Write(ctx, func(tx *db.Tx) error {
-			result, err := tx.Exec(ctx, "UPDATE jobs SET node = $2 WHERE id = $1 AND finished = 0", j.ID, q.options.Node)
-			if err != nil {
-				return err
-			}
-			if n, err := result.RowsAffected(); err != nil || n > 0 {
+			n, err := tx.Change(ctx, "UPDATE jobs SET node = $2 WHERE id = $1 AND finished = 0", j.ID, q.options.Node)
+			if err != nil || n > 0 {
 				return err
 			}
 			return sql.ErrNoRows

@@ -21,7 +21,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +32,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/event"
@@ -92,7 +92,7 @@ type Options struct {
 type Receiver struct {
 	options  Options
 	decoy    Hook // stands for hooks that do not exist
-	refusals perMinute
+	refusals queue.RateLimiter
 }
 
 // New returns a receiver.
@@ -244,7 +244,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool
 
 // refuse records that a request was not authentic; name is "" if there is no such hook.
 func (rc *Receiver) refuse(r *http.Request, name string, body []byte, err error) {
-	if rc.refusals.count(rc.options.Clock.Now()) > refusalsRecorded {
+	if _, ok := rc.refusals.Allow("", refusalsRecorded, rc.options.Clock.Now()); !ok {
 		return
 	}
 	rc.options.Log.WarnContext(r.Context(), "webhook refused", "path", r.URL.Path, "remote", rc.options.Client(r), "reason", err)
@@ -257,23 +257,6 @@ func (rc *Receiver) refuse(r *http.Request, name string, body []byte, err error)
 // refusalsRecorded is how many refusals in a minute are logged, published and audited:
 // anybody can cause them.
 const refusalsRecorded = 60
-
-// perMinute counts within minutes.
-type perMinute struct {
-	mu     sync.Mutex
-	minute time.Time
-	n      int
-}
-
-func (c *perMinute) count(now time.Time) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now = now.Truncate(time.Minute); !now.Equal(c.minute) {
-		c.minute, c.n = now, 0
-	}
-	c.n++
-	return c.n
-}
 
 // challenge is what a service that tests the address wants to get back; "" if it sends
 // something else.
