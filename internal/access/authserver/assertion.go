@@ -125,13 +125,13 @@ func takeAssertion(ctx context.Context, tx *db.Tx, a signin.Assertion) error {
 	if _, err := tx.Exec(ctx, "DELETE FROM as_assertions WHERE expires < $1", time.Now().Add(-assertionSlack).UnixMicro()); err != nil {
 		return err
 	}
-	result, err := tx.Exec(ctx, "INSERT INTO as_assertions (issuer, id, expires) VALUES ($1, $2, $3) ON CONFLICT (issuer, id) DO NOTHING",
+	n, err := tx.Exec(ctx, "INSERT INTO as_assertions (issuer, id, expires) VALUES ($1, $2, $3) ON CONFLICT (issuer, id) DO NOTHING",
 		a.Issuer, hashOf(a.ID), a.Expires.UnixMicro())
 	if err != nil {
 		return err
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, refusal{http.StatusBadRequest, "invalid_grant", "the grant was used already"})
+	if n == 0 {
+		return refusal{http.StatusBadRequest, "invalid_grant", "the grant was used already"}
 	}
 	return nil
 }

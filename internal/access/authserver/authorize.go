@@ -277,12 +277,12 @@ func (s *Server) takeRequest(ctx context.Context, id string) error {
 }
 
 func deleteRequest(ctx context.Context, tx *db.Tx, id string) error {
-	result, err := tx.Exec(ctx, "DELETE FROM as_requests WHERE id = $1", hashOf(id))
+	n, err := tx.Exec(ctx, "DELETE FROM as_requests WHERE id = $1", hashOf(id))
 	if err != nil {
 		return err
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, fault.New(fault.Denied, "this request was decided already"))
+	if n == 0 {
+		return fault.New(fault.Denied, "this request was decided already")
 	}
 	return nil
 }

@@ -261,12 +261,12 @@ var decidedPage = page.New("decided", `<h1>{{if eq . "allowed"}}Allowed{{else}}D
 func (s *Server) settle(ctx context.Context, code, state string, g grant) error {
 	now := s.options.Now()
 	return s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, "UPDATE as_devices SET state = $2, grant_id = $3 WHERE code = $1 AND state = $4 AND expires > $5", code, state, g.id, statePending, now.UnixMicro())
+		n, err := tx.Exec(ctx, "UPDATE as_devices SET state = $2, grant_id = $3 WHERE code = $1 AND state = $4 AND expires > $5", code, state, g.id, statePending, now.UnixMicro())
 		if err != nil {
 			return err
 		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, fault.New(fault.NotFound, "no device waits with this code any more"))
+		if n == 0 {
+			return fault.New(fault.NotFound, "no device waits with this code any more")
 		}
 		if state != stateAllowed {
 			return nil

@@ -120,12 +120,12 @@ func (s *Store) Unblock(ctx context.Context, person string) error {
 // change changes something about a person that exists, and tells all nodes.
 func (s *Store) change(ctx context.Context, person string, do func(*db.Tx) error) error {
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, "UPDATE people SET version = version + 1 WHERE id = $1", person)
+		n, err := tx.Exec(ctx, "UPDATE people SET version = version + 1 WHERE id = $1", person)
 		if err != nil {
 			return err
 		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, fault.New(fault.NotFound, "no person %s", person).WithHint("`luanette people list` shows them"))
+		if n == 0 {
+			return fault.New(fault.NotFound, "no person %s", person).WithHint("`luanette people list` shows them")
 		}
 		if err := do(tx); err != nil {
 			return err

@@ -158,11 +158,7 @@ func (s *Store) sessions(ctx context.Context, where string, args ...any) (list [
 // now.
 func (s *Store) Claim(ctx context.Context, f Stored) (mine bool, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, "UPDATE people_sessions SET checked = $3 WHERE hash = $1 AND checked = $2", f.hash, f.checked, s.options.Now().UnixMicro())
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
+		n, err := tx.Exec(ctx, "UPDATE people_sessions SET checked = $3 WHERE hash = $1 AND checked = $2", f.hash, f.checked, s.options.Now().UnixMicro())
 		mine = n == 1
 		return err
 	})

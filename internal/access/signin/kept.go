@@ -125,11 +125,7 @@ func (s *Service) claim(ctx context.Context, k kept) (mine bool, err error) {
 
 func (s *Service) change(ctx context.Context, query string, args ...any) (n int64, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		n, err = result.RowsAffected()
+		n, err = tx.Exec(ctx, query, args...)
 		return err
 	})
 	return n, err

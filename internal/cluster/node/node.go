@@ -251,12 +251,8 @@ func (n *Node) heartbeat(ctx context.Context) (known bool, err error) {
 		n.mu.Lock()
 		slot := n.slot
 		n.mu.Unlock()
-		result, err := tx.Exec(ctx, `UPDATE nodes SET beat = $2, skew = $3, slot = $4, state = $5, address = $6, watches = $7, load = $8 WHERE id = $1`,
+		rows, err := tx.Exec(ctx, `UPDATE nodes SET beat = $2, skew = $3, slot = $4, state = $5, address = $6, watches = $7, load = $8 WHERE id = $1`,
 			n.ID, now.UnixMicro(), skew.Microseconds(), slot, n.state(), n.address.Load(), n.watching(), load)
-		if err != nil {
-			return err
-		}
-		rows, err := result.RowsAffected()
 		known = rows > 0
 		return err
 	})

@@ -225,11 +225,7 @@ func (n *Node) deleteUnclaimed(ctx context.Context, i Info, now time.Time) error
 func (n *Node) deleteRow(ctx context.Context, i Info, now time.Time) error {
 	silent, deleted := now.Sub(i.LastSeen), false
 	err := n.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `DELETE FROM nodes WHERE id = $1 AND beat = $2`, i.ID, i.LastSeen.UnixMicro())
-		if err != nil {
-			return err
-		}
-		rows, err := result.RowsAffected()
+		rows, err := tx.Exec(ctx, `DELETE FROM nodes WHERE id = $1 AND beat = $2`, i.ID, i.LastSeen.UnixMicro())
 		if deleted = rows > 0; err != nil || !deleted {
 			return err
 		}

@@ -41,11 +41,7 @@ func end(ctx context.Context, tx *db.Tx, where string, args ...any) (found bool,
 		return false, err
 	}
 	for _, table := range []string{"oauth_logins", "oauth_flows", "oauth_challenges"} {
-		result, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE `+where, args...)
-		if err != nil {
-			return false, err
-		}
-		n, err := result.RowsAffected()
+		n, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE `+where, args...)
 		if err != nil {
 			return false, err
 		}
@@ -108,13 +104,9 @@ func (l *Logins) nextRevocation(ctx context.Context) (r revocation, found bool, 
 			return err
 		}
 		r = list[0]
-		result, err := tx.Exec(ctx, `UPDATE oauth_revocations SET attempts = attempts + 1, due = $7
+		n, err := tx.Exec(ctx, `UPDATE oauth_revocations SET attempts = attempts + 1, due = $7
 			WHERE upstream = $1 AND owner = $2 AND server = $3 AND issuer = $4 AND version = $5 AND attempts = $6`,
 			r.of.Name, r.of.Owner, r.of.URL, r.issuer, r.version, r.tried, now.Add(revokePause<<min(r.tried, 20)).UnixMicro())
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
 		r.tried++
 		found = n == 1
 		return err

@@ -152,11 +152,8 @@ func scan(row db.Scanner) (v Value, err error) {
 // Delete deletes a value of an owner.
 func (s *Store) Delete(ctx context.Context, owner, name string) error {
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `DELETE FROM personal_values WHERE owner = $1 AND name = $2`, owner, name)
-		if err != nil {
-			return err
-		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
+		n, err := tx.Exec(ctx, `DELETE FROM personal_values WHERE owner = $1 AND name = $2`, owner, name)
+		if err != nil || n == 0 {
 			return cmp.Or(err, unknown(name))
 		}
 		return tx.Notify(Topic, owner)

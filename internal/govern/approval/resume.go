@@ -76,12 +76,8 @@ func (l *resumeStore) write(ctx context.Context, f func(*db.Tx) error) error {
 	}
 	ours := false
 	err := l.store.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE approvals SET carried = $3 WHERE id = $1 AND carrier = $2 AND outcome IS NULL`,
+		n, err := tx.Exec(ctx, `UPDATE approvals SET carried = $3 WHERE id = $1 AND carrier = $2 AND outcome IS NULL`,
 			l.id, l.store.process, l.store.now().Add(lease).UnixMicro())
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
 		if ours = n > 0; err != nil || !ours {
 			return err
 		}

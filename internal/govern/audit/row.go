@@ -59,11 +59,7 @@ func insertRows(ctx context.Context, tx *db.Tx, rows []row) error {
 		for _, r := range rows[:n] {
 			args = append(args, r.node, r.seq, r.at, r.org, r.who, r.name, r.subject, r.decision, r.entry)
 		}
-		result, err := tx.Exec(ctx, inserts()[n], args...)
-		if err != nil {
-			return err
-		}
-		added, err := result.RowsAffected()
+		added, err := tx.Exec(ctx, inserts()[n], args...)
 		if err != nil {
 			return err
 		}

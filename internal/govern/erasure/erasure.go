@@ -195,11 +195,7 @@ func (s *Service) tables(ctx context.Context) (list []personal.Table, err error)
 func (s *Service) conclude(ctx context.Context, p personal.Person) error {
 	var mine bool
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, "DELETE FROM erasures WHERE person = $1", p.ID)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
+		n, err := tx.Exec(ctx, "DELETE FROM erasures WHERE person = $1", p.ID)
 		mine = n == 1
 		return errors.Join(err, tx.Notify(people.Topic, ""), tx.Notify(apikey.Topic, ""))
 	})

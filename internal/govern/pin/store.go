@@ -67,13 +67,9 @@ func (g *Guard) save(ctx context.Context, pins []*Pin) error {
 // when the upstream offers another by now.
 func (g *Guard) saveDecision(ctx context.Context, p *Pin) (done bool, err error) {
 	err = g.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE pins SET approved = $1, approved_target = $2, approved_as = $3, refused = $4, decided = $5, decided_by = $6, decider = $10
+		rows, err := tx.Exec(ctx, `UPDATE pins SET approved = $1, approved_target = $2, approved_as = $3, refused = $4, decided = $5, decided_by = $6, decider = $10
 			WHERE id = $7 AND digest = $8 AND target = $9`,
 			p.ApprovedDigest, p.ApprovedTarget, []byte(p.ApprovedAs), p.RefusedDigest, p.Decided.UnixMicro(), p.By, p.ID, p.Digest, p.Target, principal.OwnerOf(ctx).ID)
-		if err != nil {
-			return err
-		}
-		rows, err := result.RowsAffected()
 		if done = rows > 0; err != nil || !done {
 			return err
 		}

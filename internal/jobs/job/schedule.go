@@ -316,17 +316,15 @@ func (q *Queue) Unschedule(ctx context.Context, id string) error {
 		return err
 	}
 	return q.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, "DELETE FROM job_schedules WHERE id = $1", id)
+		n, err := tx.Exec(ctx, "DELETE FROM job_schedules WHERE id = $1", id)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "DELETE FROM job_owners WHERE id = $1", id); err != nil {
-			return err
+		if n == 0 {
+			return unknownSchedule(id)
 		}
-		if n, err := result.RowsAffected(); err != nil || n > 0 {
-			return err
-		}
-		return unknownSchedule(id)
+		_, err = tx.Exec(ctx, "DELETE FROM job_owners WHERE id = $1", id)
+		return err
 	})
 }
 

@@ -140,11 +140,7 @@ const cancelTimeout = 30 * time.Second
 func (r *Relay) forwardCancel(ctx context.Context, t task) {
 	first := false
 	err := r.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE relayed_tasks SET cancelled = 0 WHERE id = $1 AND cancelled = 1`, t.id)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
+		n, err := tx.Exec(ctx, `UPDATE relayed_tasks SET cancelled = 0 WHERE id = $1 AND cancelled = 1`, t.id)
 		first = n > 0
 		return err
 	})

@@ -2,7 +2,6 @@ package hootenanny
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/db"
@@ -106,11 +105,7 @@ func (g *gardens) moveRegion(ctx context.Context, name, id string, position floa
 
 func (g *gardens) clearRegions(ctx context.Context, name string) (count int, err error) {
 	_, err = g.change(ctx, name, timelineChange, func(tx *db.Tx, _ *project) error {
-		done, err := tx.Exec(ctx, "DELETE FROM hoot_regions WHERE project = $1", name)
-		if err != nil {
-			return err
-		}
-		n, err := done.RowsAffected()
+		n, err := tx.Exec(ctx, "DELETE FROM hoot_regions WHERE project = $1", name)
 		count = int(n)
 		return err
 	})
@@ -175,11 +170,8 @@ func checkRoom(ctx context.Context, tx *db.Tx, query, name string, most int, wha
 }
 
 // changedOne returns an error if no row was changed.
-func changedOne(done sql.Result, err error, what, project string) error {
-	if err != nil {
-		return err
-	}
-	if n, err := done.RowsAffected(); err != nil || n > 0 {
+func changedOne(n int64, err error, what, project string) error {
+	if err != nil || n > 0 {
 		return err
 	}
 	return fault.New(fault.NotFound, "there is no %s in the project %s", what, project).WithHint("garden_query lists what there is")

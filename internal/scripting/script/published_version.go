@@ -76,11 +76,7 @@ func (p *Published) record(ctx context.Context, ready *publication) error {
 // forget removes a name from the published ones; its versions stay.
 func (p *Published) forget(ctx context.Context, name string) (had bool, err error) {
 	err = p.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, "DELETE FROM publications WHERE name = $1", name)
-		if err != nil {
-			return err
-		}
-		count, err := result.RowsAffected()
+		count, err := tx.Exec(ctx, "DELETE FROM publications WHERE name = $1", name)
 		if had = count > 0; err != nil || !had {
 			return err
 		}

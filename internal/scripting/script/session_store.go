@@ -53,14 +53,10 @@ func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) 
 			return fault.New(fault.Limit, "you have %d sessions already", count).
 				WithHint("session_list shows them, session_close ends one")
 		}
-		result, err := tx.Exec(ctx, `INSERT INTO sessions (id, owner, name, language, turns, state, created, used, time_ms, memory, handle, runs, org)
+		added, err := tx.Exec(ctx, `INSERT INTO sessions (id, owner, name, language, turns, state, created, used, time_ms, memory, handle, runs, org)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, $11, $12) ON CONFLICT (owner, handle) DO NOTHING`,
 			row.ID, row.Owner, row.Name, row.Language, row.Turns, row.state, now.UnixMicro(), row.Limits.Time.Milliseconds(), row.Limits.Memory,
 			row.handle, row.Runs, row.Org)
-		if err != nil {
-			return err
-		}
-		added, err := result.RowsAffected()
 		switch {
 		case err != nil:
 			return err
@@ -95,12 +91,8 @@ func (s *Sessions) load(ctx context.Context, owner, id string, known int64) (row
 func (s *Sessions) save(ctx context.Context, row sessionRow) (Session, error) {
 	now := s.now()
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2, run = $5, runs = $7 WHERE id = $3 AND turns = $4 AND holder = $6`,
+		changed, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2, run = $5, runs = $7 WHERE id = $3 AND turns = $4 AND holder = $6`,
 			row.state, now.UnixMicro(), row.ID, row.Turns, row.run, s.options.Node, row.Runs)
-		if err != nil {
-			return err
-		}
-		changed, err := result.RowsAffected()
 		switch {
 		case err != nil:
 			return err
@@ -128,11 +120,7 @@ func (s *Sessions) touch(ctx context.Context, row sessionRow) error {
 
 func (s *Sessions) remove(ctx context.Context, owner, id string) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `DELETE FROM sessions WHERE id = $1 AND owner = $2 AND used > $3`, id, owner, s.oldest())
-		if err != nil {
-			return err
-		}
-		gone, err := result.RowsAffected()
+		gone, err := tx.Exec(ctx, `DELETE FROM sessions WHERE id = $1 AND owner = $2 AND used > $3`, id, owner, s.oldest())
 		switch {
 		case err != nil:
 			return err

@@ -250,12 +250,12 @@ func addClaim(ctx context.Context, tx *db.Tx, id string, ref cas.Ref, until time
 
 // settle ends a claim in the transaction that says who has the content.
 func (s *Store) settle(ctx context.Context, tx *db.Tx, c claim, ref cas.Ref) error {
-	result, err := tx.Exec(ctx, "DELETE FROM content_claims WHERE id = $1", c.id)
+	n, err := tx.Exec(ctx, "DELETE FROM content_claims WHERE id = $1", c.id)
 	if err != nil {
 		return err
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, cas.ErrRemoved)
+	if n == 0 {
+		return cas.ErrRemoved
 	}
 	return s.mustHave(ctx, tx, ref)
 }
@@ -481,11 +481,8 @@ func (s *Store) removeAll(ctx context.Context, refs []cas.Ref) (removed int, err
 func (s *Store) remove(ctx context.Context, ref cas.Ref) (removed bool, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		removed = false
-		result, err := tx.Exec(ctx, "UPDATE contents SET restricted = 2 WHERE hash = $1 AND restricted = 2", ref.String())
-		if err != nil {
-			return err
-		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
+		n, err := tx.Exec(ctx, "UPDATE contents SET restricted = 2 WHERE hash = $1 AND restricted = 2", ref.String())
+		if err != nil || n == 0 {
 			return err
 		}
 		if err := s.blobs.Remove(ctx, tx, ref); err != nil {

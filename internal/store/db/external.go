@@ -121,14 +121,15 @@ func (g *shimConn) end(how error) error {
 // ExecContext runs statements in the transaction, or in one of their own.
 func (g *shimConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	if g.tx != nil {
-		return g.tx.tx.Exec(ctx, query, unnamed(args)...)
+		n, err := g.tx.tx.Exec(ctx, query, unnamed(args)...)
+		return driver.RowsAffected(n), err
 	}
-	var result sql.Result
+	var n int64
 	err := g.db.Write(ctx, func(tx *Tx) (err error) {
-		result, err = tx.Exec(ctx, query, unnamed(args)...)
+		n, err = tx.Exec(ctx, query, unnamed(args)...)
 		return err
 	})
-	return result, err
+	return driver.RowsAffected(n), err
 }
 
 // QueryContext runs a statement that returns rows.

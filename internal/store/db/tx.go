@@ -34,15 +34,17 @@ type Tx struct {
 // and deadlines that other nodes compare.
 func (t *Tx) Now(ctx context.Context) (time.Time, error) { return t.dialect.now(ctx, t) }
 
-// Exec runs a statement that returns no rows.
-func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	ctx, err := t.statement(ctx)
-	if err != nil {
-		return nil, err
+// Exec runs a statement that returns no rows, and returns how many rows it changed.
+func (t *Tx) Exec(ctx context.Context, query string, args ...any) (changed int64, err error) {
+	if ctx, err = t.statement(ctx); err != nil {
+		return 0, err
 	}
 	t.wrote = true
-	res, err := t.tx.ExecContext(ctx, query, args...)
-	return res, t.explain(ctx, err)
+	result, err := t.tx.ExecContext(ctx, query, args...)
+	if err == nil {
+		changed, err = result.RowsAffected()
+	}
+	return changed, t.explain(ctx, err)
 }
 
 // Change is Exec for a statement of which only the number of changed rows matters.

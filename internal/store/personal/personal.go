@@ -165,9 +165,5 @@ func (t Table) Erase(ctx context.Context, tx *db.Tx, p Person) (count int64, err
 		text = "UPDATE " + t.Name + " SET " + t.Set
 	}
 	query, args := p.statement(text + " WHERE " + t.Where)
-	result, err := tx.Exec(ctx, query, args...)
-	if err != nil {
-		return 0, fmt.Errorf("erase %s: %w", t.Name, err)
-	}
-	return result.RowsAffected()
+	return tx.Exec(ctx, query, args...)
 }

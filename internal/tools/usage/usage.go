@@ -296,11 +296,7 @@ func (s *Store) Erase(ctx context.Context) (int64, error) {
 
 func erase(ctx context.Context, database *db.DB, query string, args ...any) (count int64, err error) {
 	err = database.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		count, err = result.RowsAffected()
+		count, err = tx.Exec(ctx, query, args...)
 		return err
 	})
 	return count, err
