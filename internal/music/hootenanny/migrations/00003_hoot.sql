@@ -1,15 +1,24 @@
 -- +goose Up
+-- Each owner of an artifact has metadata and sets of variations of their own. Owners are those
+-- of the artifacts.
 CREATE TABLE hoot_variations (
+    owner  TEXT NOT NULL,
+    person TEXT NOT NULL,
+    org    TEXT NOT NULL,
     set_id TEXT NOT NULL,
     place  BIGINT NOT NULL,
     hash   TEXT NOT NULL,
-    PRIMARY KEY (set_id, place)
+    PRIMARY KEY (owner, person, org, set_id, place)
 );
-CREATE UNIQUE INDEX hoot_variations_by_hash ON hoot_variations (hash, set_id);
+CREATE UNIQUE INDEX hoot_variations_by_hash ON hoot_variations (hash, owner, person, org, set_id);
 
 CREATE TABLE hoot_metadata (
-    hash     TEXT PRIMARY KEY,
-    metadata TEXT NOT NULL
+    hash     TEXT NOT NULL,
+    owner    TEXT NOT NULL,
+    person   TEXT NOT NULL,
+    org      TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    PRIMARY KEY (hash, owner, person, org)
 );
 
 CREATE TABLE hoot_identities (
@@ -47,26 +56,37 @@ CREATE TABLE hoot_connections (
 
 CREATE TABLE hoot_regions (
     id         TEXT PRIMARY KEY,
+    project    TEXT NOT NULL,
     position   DOUBLE PRECISION NOT NULL,
     duration   DOUBLE PRECISION NOT NULL,
     behavior   TEXT NOT NULL,
     content_id TEXT NOT NULL,
     name       TEXT NOT NULL
 );
+CREATE INDEX hoot_regions_by_project ON hoot_regions (project, position, id);
 
 CREATE TABLE hoot_markers (
     id       TEXT PRIMARY KEY,
+    project  TEXT NOT NULL,
     position DOUBLE PRECISION NOT NULL,
     kind     TEXT NOT NULL,
     metadata TEXT NOT NULL
 );
+CREATE INDEX hoot_markers_by_project ON hoot_markers (project, position, id);
 
--- +goose Down
-DROP TABLE hoot_markers;
-DROP TABLE hoot_regions;
-DROP TABLE hoot_connections;
-DROP TABLE hoot_identity_tags;
-DROP TABLE hoot_identity_hints;
-DROP TABLE hoot_identities;
-DROP TABLE hoot_metadata;
-DROP TABLE hoot_variations;
+CREATE TABLE hoot_projects (
+    name       TEXT PRIMARY KEY,
+    version    BIGINT NOT NULL,
+    status     TEXT NOT NULL,
+    tempo      DOUBLE PRECISION NOT NULL,
+    position   DOUBLE PRECISION NOT NULL,
+    since      BIGINT NOT NULL,
+    node       TEXT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+
+CREATE TABLE hoot_project_sessions (
+    session    TEXT PRIMARY KEY,
+    project    TEXT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
