@@ -329,7 +329,7 @@ func (j journal) Save(ctx context.Context, s agent.Step) error {
 	r := j.service
 	return r.retryDB(ctx, func() error {
 		return r.db.Write(ctx, func(tx *db.Tx) error {
-			n, err := tx.Change(ctx, `INSERT INTO talk_steps (turn, iteration, call, data)
+			n, err := tx.Exec(ctx, `INSERT INTO talk_steps (turn, iteration, call, data)
 				SELECT id, $2, $3, $4 FROM talk_turns WHERE id = $1 AND node = $5 AND status = 'running' AND attempts = $6
 				ON CONFLICT (turn, iteration, call) DO UPDATE SET data = excluded.data`,
 				j.turn.ID, s.Iteration, s.Call, string(s.Data), r.options.Node, j.turn.attempts)

@@ -128,7 +128,7 @@ func (r *Service) ForgetConversation(ctx context.Context, p Person, conversation
 		if busy > 0 {
 			return fault.New(fault.Conflict, "a message of this conversation is not answered yet").WithHint("wait for the answer or stop it, then delete the conversation")
 		}
-		gone, err = tx.Change(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3`, p.Org, p.User, conversation)
+		gone, err = tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3`, p.Org, p.User, conversation)
 		return err
 	})
 	if err == nil {
@@ -200,7 +200,7 @@ func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) 
 		return 0, err
 	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
-		gone, err = tx.Change(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed')`, p.Org, p.User)
+		gone, err = tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed')`, p.Org, p.User)
 		if err != nil {
 			return err
 		}

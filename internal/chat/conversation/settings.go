@@ -59,7 +59,7 @@ func (r *Service) saveDocumentIn(ctx context.Context, tx *db.Tx, p Person, kind,
 // removeDocument removes a document and reports whether it existed.
 func (r *Service) removeDocument(ctx context.Context, p Person, kind, name string) (found bool, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Change(ctx, `DELETE FROM talk_documents WHERE org = $1 AND person = $2 AND kind = $3 AND name = $4`,
+		n, err := tx.Exec(ctx, `DELETE FROM talk_documents WHERE org = $1 AND person = $2 AND kind = $3 AND name = $4`,
 			p.Org, p.User, kind, name)
 		found = n > 0
 		return err

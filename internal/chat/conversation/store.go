@@ -162,7 +162,7 @@ func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcom
 		return false, err
 	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Change(ctx, `UPDATE talk_turns SET status = $1, reply = $2, failure = $3, ended = $4
+		n, err := tx.Exec(ctx, `UPDATE talk_turns SET status = $1, reply = $2, failure = $3, ended = $4
 			WHERE id = $5 AND node = $6 AND status = 'running' AND attempts = $7`,
 			status, string(answer), string(why), ended.UnixMicro(), t.ID, r.options.Node, t.attempts)
 		if kept = n > 0; err != nil || !kept {
@@ -232,7 +232,7 @@ func (r *Service) retry(ctx context.Context, t *Turn, m Message) (mine bool, err
 		return false, err
 	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Change(ctx, `UPDATE talk_turns SET status = 'waiting', attempts = 0, failure = '', ended = 0, node = $1, message = $2, seq = (
+		n, err := tx.Exec(ctx, `UPDATE talk_turns SET status = 'waiting', attempts = 0, failure = '', ended = 0, node = $1, message = $2, seq = (
 				SELECT max(seq) + 1 FROM talk_turns AS others WHERE others.org = $3 AND others.person = $4)
 			WHERE id = $5 AND status = 'failed'`, r.options.Node, string(message), m.Person.Org, m.Person.User, t.ID)
 		mine = n > 0

@@ -274,7 +274,7 @@ func (r *Service) stopWaiting(ctx context.Context, t *Turn) (ended bool, err err
 		return false, err
 	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Change(ctx, `UPDATE talk_turns SET status = 'done', reply = $1, ended = $2 WHERE id = $3 AND status = 'waiting'`,
+		n, err := tx.Exec(ctx, `UPDATE talk_turns SET status = 'done', reply = $1, ended = $2 WHERE id = $3 AND status = 'waiting'`,
 			string(reply), r.now().UnixMicro(), t.ID)
 		ended = n > 0
 		return err

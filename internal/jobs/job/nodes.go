@@ -71,7 +71,7 @@ func (q *Queue) becomeOwner(ctx context.Context, j Job) error {
 	}
 	err := q.persist(ctx, func() error {
 		return q.db.Write(ctx, func(tx *db.Tx) error {
-			n, err := tx.Change(ctx, "UPDATE jobs SET node = $2 WHERE id = $1 AND finished = 0", j.ID, q.options.Node)
+			n, err := tx.Exec(ctx, "UPDATE jobs SET node = $2 WHERE id = $1 AND finished = 0", j.ID, q.options.Node)
 			if err != nil || n > 0 {
 				return err
 			}

@@ -158,7 +158,7 @@ func encoded(failure *Failure, lines []host.OutputLine) (f, o []byte, err error)
 // revoke stores that a job was cancelled, unless it has ended.
 func (q *Queue) revoke(ctx context.Context, id string, at time.Time) (done bool, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Change(ctx, "UPDATE jobs SET state = 'cancelled', finished = $2 WHERE id = $1 AND finished = 0", id, at.UnixMicro())
+		n, err := tx.Exec(ctx, "UPDATE jobs SET state = 'cancelled', finished = $2 WHERE id = $1 AND finished = 0", id, at.UnixMicro())
 		if done = n > 0; err != nil || !done {
 			return err
 		}

@@ -191,7 +191,7 @@ func (q *Queue) withdrawQuestion(ctx context.Context, run string, err error) err
 // its attempts are counted anew.
 func (q *Queue) storeState(ctx context.Context, id string, s State) error {
 	return q.db.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Change(ctx, "UPDATE jobs SET state = $2, attempts = 0 WHERE id = $1 AND finished = 0 AND node = $3", id, s, q.options.Node)
+		n, err := tx.Exec(ctx, "UPDATE jobs SET state = $2, attempts = 0 WHERE id = $1 AND finished = 0 AND node = $3", id, s, q.options.Node)
 		if err != nil || n > 0 {
 			return err
 		}

@@ -47,15 +47,6 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (changed int64
 	return changed, t.explain(ctx, err)
 }
 
-// Change is Exec for a statement of which only the number of changed rows matters.
-func (t *Tx) Change(ctx context.Context, query string, args ...any) (rows int64, err error) {
-	result, err := t.Exec(ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
 // Query runs a statement that returns rows, which the caller closes; All is
 // often shorter.
 func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
