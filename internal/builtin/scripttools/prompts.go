@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
 //go:embed prompts/*.md
@@ -110,7 +111,7 @@ func toolLines(ctx context.Context, c *catalog.Catalog, task string) []string {
 	var lines []string
 	for _, h := range hits {
 		if h.Space != "" {
-			lines = append(lines, fmt.Sprintf("%s%s  %s", h.ScriptPath(), catalog.Signature(h.Input), builtin.Brief(h.Description, builtin.BriefLength)))
+			lines = append(lines, fmt.Sprintf("%s%s  %s", h.ScriptPath(), typedecl.Signature(h.Input), builtin.Brief(h.Description, builtin.BriefLength)))
 		}
 	}
 	return lines

@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/results"
 	"github.com/luanette/luanette/internal/tools/search"
 	"github.com/luanette/luanette/internal/tools/toolset"
+	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
 //go:embed *.md
@@ -90,7 +91,7 @@ func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found,
 	used := map[string]bool{}
 	for i, h := range hits {
 		f.Tools[i] = FoundTool{
-			Name: h.Ref.String(), Script: inScripts(h.Ref), Signature: catalog.Signature(h.Input), Description: builtin.Brief(h.Description, foundLength),
+			Name: h.Ref.String(), Script: inScripts(h.Ref), Signature: typedecl.Signature(h.Input), Description: builtin.Brief(h.Description, foundLength),
 			Distinct: strings.Join(h.Distinct, " "), ReadOnly: h.Hints.ReadOnly, Stale: h.Stale,
 		}
 		if h.Space == "" {

@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/toolset"
+	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
 const (
@@ -282,7 +283,7 @@ func invalidArgs(info *tool.Info, violations []Violation) error {
 		lines[i] = v.String()
 	}
 	return fault.New(fault.InvalidParams, "call %s: %s", info.Ref, strings.Join(lines, "; ")).
-		WithHint("%s takes %s", info.Ref, Signature(info.Input)).
+		WithHint("%s takes %s", info.Ref, typedecl.Signature(info.Input)).
 		WithDetails(map[string]any{"tool": info.Ref.String(), "violations": violations})
 }
 

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/search"
+	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
 // Limits of learning.
@@ -263,46 +263,7 @@ func (s *Shape) Schema() json.RawMessage {
 }
 
 // String is the shape on one line, such as {name: string, size?: integer}[].
-func (s *Shape) String() string {
-	var parts []string
-	for _, name := range s.Kinds.names() {
-		switch name {
-		case "object":
-			parts = append(parts, s.objectString())
-		case "array":
-			if s.Items == nil {
-				parts = append(parts, "[]")
-				continue
-			}
-			inner := s.Items.String()
-			if strings.Contains(inner, "|") && !strings.HasPrefix(inner, "{") {
-				inner = "(" + inner + ")"
-			}
-			parts = append(parts, inner+"[]")
-		default:
-			parts = append(parts, name)
-		}
-	}
-	if len(parts) == 0 {
-		return "unknown"
-	}
-	return strings.Join(parts, " | ")
-}
-
-func (s *Shape) objectString() string {
-	if s.Values != nil {
-		return "{[key]: " + s.Values.String() + "}"
-	}
-	fields := make([]string, len(s.Fields))
-	for i, f := range s.Fields {
-		mark := ""
-		if f.Count < s.Count {
-			mark = "?"
-		}
-		fields[i] = f.Name + mark + ": " + f.Shape.String()
-	}
-	return "{" + strings.Join(fields, ", ") + "}"
-}
+func (s *Shape) String() string { return typedecl.Line(s.Schema()) }
 
 // Limits of one shape.
 const (

@@ -41,7 +41,7 @@ func TestStoredResultsAreRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	k := put(t, open(t, dir, results.Options{}), "ada", folder)
-	if k.Handle != "$r1" || k.Shape != "{items: {name: string, size: integer}[], path: string, a/b: string}" || k.Size != int64(len(folder)) {
+	if k.Handle != "$r1" || k.Shape != "{items: {name: string, size: integer}[], path: string, \"a/b\": string}" || k.Size != int64(len(folder)) {
 		t.Errorf("stored %+v", k)
 	}
 	s := open(t, dir, results.Options{}) // after a restart

@@ -21,11 +21,11 @@ func TestLearn(t *testing.T) {
 		{"scalars", []string{`1`, `"a"`, `null`}, "string | integer | null"},
 		{"numbers", []string{`1`, `1.5`}, "number"},
 		{"objects", []string{`{"a":1,"b":"x"}`, `{"b":null,"a":2,"c":true}`}, "{a: integer, b: string | null, c?: boolean}"},
-		{"lists", []string{`[{"n":1},{"n":2,"m":[]}]`, `[]`}, "{n: integer, m?: []}[]"},
+		{"lists", []string{`[{"n":1},{"n":2,"m":[]}]`, `[]`}, "{n: integer, m?: any[]}[]"},
 		{"mixed lists", []string{`[1,"a"]`}, "(string | integer)[]"},
 		{"people", []string{`{"ada@example.org":1,"bob@example.org":2}`}, "{[key]: integer}"},
 		{"ids", []string{`{"total":1,"7c9e6679-7425-40de-944b-e07fc1f90ae7":{"x":1}}`}, "{[key]: {x: integer} | integer}"},
-		{"nothing", nil, "unknown"},
+		{"nothing", nil, "any"},
 		{"broken", []string{`{"a":`, ``}, "{}"},
 	}
 	for _, tt := range tests {

@@ -1,10 +1,10 @@
-package catalog_test
+package typedecl_test
 
 import (
 	"encoding/json"
 	"testing"
 
-	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
 func TestSignature(t *testing.T) {
@@ -17,7 +17,7 @@ func TestSignature(t *testing.T) {
 		`null`:                             "()",
 		`{"properties":[],"required":"a"}`: "()",
 	} {
-		if got := catalog.Signature(json.RawMessage(schema)); got != want {
+		if got := typedecl.Signature(json.RawMessage(schema)); got != want {
 			t.Errorf("Signature(%s) = %s, want %s", schema, got, want)
 		}
 	}

@@ -1,0 +1,130 @@
+package typedecl
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/redact"
+)
+
+// Limits of a signature.
+const (
+	mostShownParams  = 30
+	longestSignature = 1000 // bytes
+	longestChoice    = 120  // bytes of the allowed values of one argument; for more the type is shown
+)
+
+// Signature writes what a tool takes on one line: required arguments first, then the
+// optional ones marked with a question mark, objects without their properties:
+// "(path: string, head?: integer)". It is for reading, not for parsing.
+func Signature(schema json.RawMessage) string {
+	f, _ := read(schema)
+	optional := func(one field) bool { return one.optional }
+	required := func(one field) bool { return !one.optional }
+	fields := slices.Concat(slices.DeleteFunc(slices.Clone(f.fields), optional), slices.DeleteFunc(slices.Clone(f.fields), required))
+	var shown []string
+	for _, one := range fields[:min(len(fields), mostShownParams)] {
+		shown = append(shown, one.line(signature))
+	}
+	if len(fields) > mostShownParams {
+		shown = append(shown, "…")
+	}
+	return "(" + redact.Cut(strings.Join(shown, ", "), longestSignature) + ")"
+}
+
+// Line writes a type on one line, such as {name: string, size?: integer}[].
+func Line(schema json.RawMessage) string {
+	f, _ := read(schema)
+	return f.line(whole)
+}
+
+// detail is how much of a type a line shows.
+type detail uint8
+
+const (
+	whole     detail = iota
+	signature        // objects without their properties
+	referred         // the same of what a reference leads to, which follows no other
+)
+
+func (f field) line(d detail) string {
+	name := f.name
+	if !isName(name) {
+		name = quote(name)
+	}
+	if f.optional {
+		name += "?"
+	}
+	return name + ": " + f.form.line(d)
+}
+
+func (f *form) line(d detail) string {
+	switch f.kind {
+	case never, null, boolean, integer, number:
+		return kindNames[f.kind]
+	case text:
+		return "string"
+	case literal:
+		return string(f.value)
+	case list:
+		if inner := f.parts[0]; inner.kind != union && inner.kind != both {
+			return inner.line(d) + "[]"
+		}
+		return "(" + f.parts[0].line(d) + ")[]"
+	case tuple:
+		return "[" + joinedLines(f.parts, ", ", d) + "]"
+	case object:
+		return f.objectLine(d)
+	case union:
+		return f.unionLine(d)
+	case both:
+		return joinedLines(f.parts, " & ", d)
+	case named:
+		if d == signature {
+			return f.ref.form.line(referred)
+		}
+	}
+	return "any"
+}
+
+func joinedLines(parts []*form, separator string, d detail) string {
+	lines := make([]string, len(parts))
+	for i, part := range parts {
+		lines[i] = part.line(d)
+	}
+	return strings.Join(lines, separator)
+}
+
+func (f *form) objectLine(d detail) string {
+	if d != whole {
+		return "object"
+	}
+	if f.isMap() && f.rest != nil {
+		return "{[key]: " + f.rest.line(d) + "}"
+	}
+	lines := make([]string, len(f.fields))
+	for i, one := range f.fields {
+		lines[i] = one.line(d)
+	}
+	return "{" + strings.Join(lines, ", ") + "}"
+}
+
+// unionLine leaves out null in a signature: an argument that may be null may be omitted.
+func (f *form) unionLine(d detail) string {
+	if d == whole {
+		return joinedLines(f.parts, " | ", d)
+	}
+	parts := slices.DeleteFunc(slices.Clone(f.parts), func(part *form) bool { return part.kind == null })
+	if line := joinedLines(parts, "|", d); len(line) <= longestChoice {
+		return line
+	}
+	for i, part := range parts {
+		parts[i] = part.widened()
+	}
+	wide := either(parts...)
+	if wide.kind != union {
+		return wide.line(d)
+	}
+	return redact.Cut(joinedLines(wide.parts, "|", d), longestChoice)
+}
