@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -109,14 +108,14 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 	}
 }
 
-// newerTables implements newer-tables ADDRESS: it migrates tables of a database to a version
-// that this program does not know.
+// newerTables implements newer-tables ADDRESS: tables of a database are at a version that this
+// program does not know, as after a start of a newer one.
 func newerTables(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
 	store, err := db.Open(ctx, args[0], db.Options{})
 	ts.Check(err)
-	later := fstest.MapFS{"migrations/9999_later.sql": {Data: []byte("-- +goose Up\nCREATE TABLE later (x BIGINT);")}}
-	ts.Check(errors.Join(store.Migrate(ctx, "job", later), store.Close()))
+	ran := store.Exec(ctx, "INSERT INTO migrations_job (version_id, is_applied) VALUES (9999, true)")
+	ts.Check(errors.Join(ran, store.Close()))
 }
 
 // serverProcess is a server that a story started.
