@@ -49,8 +49,9 @@ type completeCommand struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"The words after luanette up to the cursor; the last one is completed."`
 }
 
-// completionTimeout limits how long a person waits for candidates.
-const completionTimeout = 2 * time.Second
+// completionTimeout ends the wait for a server that does not answer. A person who waits on a
+// busy machine can interrupt sooner.
+const completionTimeout = 10 * time.Second
 
 // filesToo is printed after the candidates if names of files are candidates too.
 const filesToo = ":files"
