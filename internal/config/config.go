@@ -3,7 +3,6 @@
 package config
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/config/toml"
 	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/registry"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -32,7 +30,7 @@ type Config struct {
 	Blobs         string              `toml:"blobs" help:"where contents are stored: folder (in the data folder), database, or the path of a folder that all servers share; empty means database with Postgres, otherwise folder"`
 	Node          string              `toml:"node" help:"name of this process among those that share a Postgres database; it must be unique; the machine's name when empty"`
 	Drain         Duration            `toml:"drain" help:"how long running calls and chat turns may take to finish when the server stops; jobs continue later"`
-	ShutdownDelay Duration            `toml:"shutdown_delay" was:"linger" help:"how long a stopping server still serves requests while /ready reports 503, for load balancers that poll it"`
+	ShutdownDelay Duration            `toml:"shutdown_delay" help:"how long a stopping server still serves requests while /ready reports 503, for load balancers that poll it"`
 	GCPercent     int                 `toml:"gc_percent" live:"yes" help:"how much the heap may grow before garbage is collected, in percent; GOGC and GOMEMLIMIT take precedence"`
 	Log           Log                 `toml:"log"`
 	Telemetry     Telemetry           `toml:"telemetry"`
@@ -44,12 +42,12 @@ type Config struct {
 	Jobs          Jobs                `toml:"jobs"`
 	Backup        Backup              `toml:"backup"`
 	Bridge        Bridge              `toml:"bridge"`
-	Music         Music               `toml:"music" was:"hoot"`
+	Music         Music               `toml:"music"`
 	Search        Search              `toml:"search"`
 	Chat          Chat                `toml:"chat"`
 	OAuth         OAuth               `toml:"oauth"`
 	Keys          map[string]Key      `toml:"keys"`
-	Starts        Starts              `toml:"-" section:"upstreams"`
+	Starts        Starts              `toml:"starts"`
 	Upstreams     map[string]Upstream `toml:"upstreams" live:"yes"`
 	Secrets       map[string]Secret   `toml:"secrets" live:"yes"`
 	Tools         map[string]Tool     `toml:"tools" live:"yes"`
@@ -134,7 +132,7 @@ type MCP struct {
 	AllowedOrigins []string `toml:"allowed_origins" trust:"needed" help:"web origins that may use the server, in addition to its own"`
 	AllowedHosts   []string `toml:"allowed_hosts" trust:"needed" help:"hosts that mcp_connect may reach, in addition to loopback; * allows every public host; a server that other machines can reach allows loopback only with localhost"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
-	Menu           string   `toml:"menu" live:"yes" was:"mode" wasvalues:"auto=code,direct=full" help:"which of our own tools clients see: code lists four that find and call all others, standard also those for jobs, sessions, scripts and connections that are used most, full all; exposed and pinned tools come on top; a client can ask for another with /mcp?menu=NAME; docs/code_mode.md"`
+	Menu           string   `toml:"menu" live:"yes" help:"which of our own tools clients see: code lists four that find and call all others, standard also those for jobs, sessions, scripts and connections that are used most, full all; exposed and pinned tools come on top; a client can ask for another with /mcp?menu=NAME; docs/code_mode.md"`
 	ListScripts    int      `toml:"list_scripts" live:"yes" help:"up to how many published scripts the menus code and standard list; if there are more, they are found with search_tools"`
 	Pinned         []string `toml:"pinned" live:"yes" help:"tools that are listed in every menu, as namespace.tool or the name of a script"`
 	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or execute_code is returned, in KiB; larger results are stored and returned as a handle"`
@@ -248,59 +246,15 @@ func (c *Config) checkChoices() error {
 	return nil
 }
 
-// Starts configures how programs are started as upstreams. Its settings are in the
-// table upstreams, beside the tables of the upstreams themselves, so the decoder does
-// not see them: see takeStarts.
+// Starts configures how programs are started as upstreams.
 type Starts struct {
-	Parallel int      `toml:"parallel_starts" help:"how many programs may start at the same time; 0 means two per processor; those that a call waits for come first"`
-	Timeout  Duration `toml:"start_timeout" help:"how long a program may take until it is connected, unless its own start_timeout says otherwise"`
+	Parallel int      `toml:"parallel" help:"how many programs may start as upstreams at the same time; 0 means two per processor; those that a call waits for come first"`
+	Timeout  Duration `toml:"timeout" help:"how long a program may take until it is connected, unless start_timeout of its upstream says otherwise"`
 }
 
 func (s Starts) check() error {
 	if s.Parallel < 0 || s.Timeout < 0 {
-		return fault.New(fault.Config, "upstreams.parallel_starts and upstreams.start_timeout must not be negative")
+		return fault.New(fault.Config, "starts.parallel and starts.timeout must not be negative")
 	}
 	return nil
-}
-
-// sectionOf is the name of the field's table in a file.
-func sectionOf(field reflect.StructField) string {
-	if section := field.Tag.Get("section"); section != "" {
-		return section
-	}
-	name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
-	return name
-}
-
-// takeStarts reads the settings of Starts, and returns the text without them, line by
-// line the same.
-func (l *Loaded) takeStarts(text []byte) ([]byte, error) {
-	var given struct {
-		Upstreams map[string]any `toml:"upstreams"`
-	}
-	if toml.Unmarshal(text, &given) != nil {
-		return text, nil //nolint:nilerr // the decoder reports it
-	}
-	lines := toml.Lines(text, "upstreams")
-	all := strings.SplitAfter(string(text), "\n")
-	for _, s := range walkSettings(reflect.ValueOf(&l.Starts).Elem(), "", "") {
-		value, ok := given.Upstreams[s.key]
-		if _, isTable := value.(map[string]any); !ok || isTable {
-			continue
-		}
-		line := lines[s.key]
-		if line == 0 {
-			continue // the decoder reports it
-		}
-		encoded, err := toml.Marshal(map[string]any{s.key: value})
-		if err == nil {
-			err = toml.Unmarshal(encoded, &l.Starts)
-		}
-		if err != nil {
-			return nil, fault.New(fault.Config, "%s:%d: upstreams.%s: %v is not valid", l.File, line, s.key, value).
-				WithHint("docs/configuration.md lists every key with its type")
-		}
-		all[line-1] = strings.Repeat(" ", len(strings.TrimRight(all[line-1], "\n"))) + "\n"
-	}
-	return []byte(strings.Join(all, "")), nil
 }

@@ -38,7 +38,7 @@ func configurationPage() string {
 	var out strings.Builder
 	out.WriteString(`# Configuration
 
-Settings come from ` + "`luanette.toml`" + ` (in the working folder, else in ` + "`$XDG_CONFIG_HOME/luanette`" + `, else where ` + "`--config` or `LUANETTE_CONFIG`" + ` says), from the environment, and from flags; later ones win. An unknown key or a value of the wrong type is an error that names its place. ` + "`luanette config show`" + ` prints what is in force. A renamed setting still works under its former name, with a warning. This page is generated.
+Settings come from ` + "`luanette.toml`" + ` (in the working folder, else in ` + "`$XDG_CONFIG_HOME/luanette`" + `, else where ` + "`--config` or `LUANETTE_CONFIG`" + ` says), from the environment, and from flags; later ones win. An unknown key or a value of the wrong type is an error that names its place. ` + "`luanette config show`" + ` prints what is in force. This page is generated.
 
 A running server reads the file again when it changes, and with ` + "`luanette reload`" + `. SIGHUP does the same, except to a server in a terminal, which ends when the terminal is closed. Settings marked *live* take effect at once, and so do all tables of upstreams, commands, webhooks and secrets, and ` + "`[policy]`, `[accepts]` and `[approvals]`" + `; everything else at the next start. Until then the log, ` + "`/health`, `luanette hud`" + ` and the web page name the settings that wait for a restart, and the event ` + "`config.update`" + ` has ` + "`restart_needed`" + `. A mistake in the file is logged, and nothing changes.
 

@@ -55,7 +55,7 @@ type Sessions struct {
 	Timeout  Duration `toml:"timeout" help:"how long one turn may take; 0 means scripts.timeout"`
 	MemoryMB int      `toml:"memory_mb" help:"how much memory one turn may hold, in MiB; 0 means scripts.memory_mb"`
 	StateMB  int      `toml:"state_mb" help:"largest state that is saved, in MiB"`
-	CacheMB  int      `toml:"cache_mb" was:"ready_mb" help:"about how much memory is used to cache session states, in MiB"`
+	CacheMB  int      `toml:"cache_mb" help:"about how much memory is used to cache session states, in MiB"`
 }
 
 func defaultSessions() Sessions {

@@ -32,8 +32,7 @@ type Loaded struct {
 	File    string            // the file read, or ""
 	Origins map[string]string // by key: "file", "environment", "environment NAME" or "flag"; absent means default
 
-	Warnings []string // settings that are given by their former names
-	former   []string // those names
+	Warnings []string // what a person should look at
 
 	sources  Sources   // to read the configuration again
 	waiting  []pending // settings of the file that take effect at the next start
@@ -73,7 +72,7 @@ func loadFrom(path string, sources Sources) (*Loaded, error) {
 			return nil, err
 		}
 	}
-	if err := loaded.readEnvironment(loaded.currentVariables(sources.Env)); err != nil {
+	if err := loaded.readEnvironment(sources.Env); err != nil {
 		return nil, err
 	}
 	if err := loaded.readFlags(sources.Flags); err != nil {
@@ -89,7 +88,6 @@ func loadFrom(path string, sources Sources) (*Loaded, error) {
 		sources.Change(&loaded.Config)
 	}
 	loaded.readModelVariables(sources.Env)
-	loaded.keepFormerMusic()
 	if loaded.Database == "" {
 		loaded.Database = "sqlite:" + filepath.Join(loaded.Data, "luanette.db")
 	}
@@ -117,14 +115,10 @@ func (l *Loaded) readFile(path string) error {
 			WithHint("name another file with --config, or omit it to start with the defaults")
 	}
 	l.File = path
-	rest, err := l.takeStarts(text)
-	if err != nil {
-		return err
-	}
-	err = toml.Decode(rest, &l.Config)
+	err = toml.Decode(text, &l.Config)
 	var unknown *toml.StrictMissingError
 	if errors.As(err, &unknown) {
-		err = l.unknownKeys(text, unknown)
+		err = l.unknownKeys(unknown)
 	} else if err != nil {
 		err = decodeFault(path, string(text), err)
 	}
@@ -175,25 +169,16 @@ func keyAt(text string, line int) string {
 	return key
 }
 
-// unknownKeys handles the keys that the decoder does not know: former keys set their
-// settings, all others are reported.
-func (l *Loaded) unknownKeys(text []byte, unknown *toml.StrictMissingError) error {
+// unknownKeys reports the keys that the decoder does not know.
+func (l *Loaded) unknownKeys(unknown *toml.StrictMissingError) error {
 	var problems, hints []string
 	for _, missing := range unknown.Errors {
 		line, column := missing.Position()
-		unknown, err := l.setFormerKey(strings.Join(missing.Key(), "."), text, line)
-		if err != nil {
-			return err
+		key := strings.Join(missing.Key(), ".")
+		problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", l.File, line, column, key))
+		if near := nearestKey(key); near != "" {
+			hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
 		}
-		for _, key := range unknown {
-			problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", l.File, line, column, key))
-			if near := nearestKey(key); near != "" {
-				hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
-			}
-		}
-	}
-	if len(problems) == 0 {
-		return nil
 	}
 	hints = append(hints, "docs/configuration.md lists every key")
 	return fault.New(fault.Config, "%s", strings.Join(problems, "\n")).WithHint("%s", strings.Join(hints, " "))

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/tools/modelspec"
@@ -59,15 +58,4 @@ func (c Music) check() error {
 		}
 	}
 	return nil
-}
-
-// keepFormerMusic starts the music tools for a configuration from before the section was
-// renamed, in which they always started.
-func (l *Loaded) keepFormerMusic() {
-	isMusic := func(key string) bool { return strings.HasPrefix(key, "hoot.") }
-	if l.Origins["music.enabled"] != "" || !slices.ContainsFunc(l.former, isMusic) {
-		return
-	}
-	l.Music.Enabled = true
-	l.Warnings = append(l.Warnings, "the music tools no longer start by themselves: write music.enabled = true")
 }

@@ -17,8 +17,6 @@ import (
 // flag can set as text.
 type setting struct {
 	key    string // "log.level"
-	was    string // its former key, or ""
-	values string // values that were renamed with it, such as "former=new,…"
 	help   string
 	secret string // what Show hides: "", "url" or "all"
 	alias  string // another variable that sets it; its own takes precedence
@@ -83,42 +81,42 @@ func splitList(text string) []string {
 // settingsOf returns the settings in the order of the fields, but those outside of
 // sections first, as a file must have them.
 func settingsOf(c *Config) []setting {
-	all := walkSettings(reflect.ValueOf(c).Elem(), "", "")
+	all := walkSettings(reflect.ValueOf(c).Elem(), "")
 	inSection := func(s setting) bool { return strings.Contains(s.key, ".") }
 	outside := slices.DeleteFunc(slices.Clone(all), inSection)
 	return append(outside, slices.DeleteFunc(all, func(s setting) bool { return !inSection(s) })...)
 }
 
-// walkSettings returns the settings in a section. former is the section's former prefix,
-// if it was renamed.
-func walkSettings(v reflect.Value, prefix, former string) []setting {
+// walkSettings returns the settings in a section.
+func walkSettings(v reflect.Value, prefix string) []setting {
 	var found []setting
-	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		name := sectionOf(field)
+	for field, value := range v.Fields() {
+		name := keyOf(field)
 		switch {
 		case field.Type.Kind() == reflect.Struct:
-			found = append(found, walkSettings(v.Field(i), prefix+name+".", formerSection(field, former, name))...)
+			found = append(found, walkSettings(value, prefix+name+".")...)
 		case field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Struct: // a table of its own
 		case field.Type.Kind() != reflect.Map:
-			s := setting{
+			found = append(found, setting{
 				key: prefix + name, help: field.Tag.Get("help"), secret: field.Tag.Get("secret"),
-				alias: field.Tag.Get("alias"), live: isLive(field), trust: field.Tag.Get("trust"), field: v.Field(i), values: field.Tag.Get("wasvalues"),
-			}
-			if was := field.Tag.Get("was"); was != "" {
-				s.was = prefix + was
-			} else if former != "" {
-				s.was = former + name
-			}
-			found = append(found, s)
+				alias: field.Tag.Get("alias"), live: isLive(field), trust: field.Tag.Get("trust"), field: value,
+			})
 		}
 	}
 	return found
 }
 
-// settingKeys lists every top-level key that a file may have, including sections.
-func settingKeys() []string {
-	keys := []string{"log", "telemetry", "registry", "mcp", "music", "scripts", "sessions", "approvals", "chat", "keys", "upstreams", "secrets", "policy", "accepts", "audit"}
+// keyOf is the key of a field in a file.
+func keyOf(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+	return name
+}
+
+// settingKeys lists every key outside of tables that a file may have, and every section.
+func settingKeys() (keys []string) {
+	for field := range reflect.TypeFor[Config]().Fields() {
+		keys = append(keys, keyOf(field))
+	}
 	for _, s := range settingsOf(new(Config)) {
 		keys = append(keys, s.key)
 	}
@@ -141,7 +139,7 @@ func Entries(c *Config) []Entry { return walkEntries(reflect.ValueOf(c).Elem(), 
 func walkEntries(v reflect.Value, prefix string) (found []Entry) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
-		name := sectionOf(field)
+		name := keyOf(field)
 		if field.Type.Kind() == reflect.Struct {
 			found = append(found, walkEntries(v.Field(i), prefix+name+".")...)
 			continue

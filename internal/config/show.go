@@ -32,6 +32,17 @@ func (l *Loaded) markFileKeys(text []byte) {
 	}
 }
 
+// lookUp returns the value at a dotted key of nested tables.
+func lookUp(table map[string]any, key string) (any, bool) {
+	first, rest, nested := strings.Cut(key, ".")
+	value, ok := table[first]
+	if !ok || !nested {
+		return value, ok
+	}
+	inner, _ := value.(map[string]any)
+	return lookUp(inner, rest)
+}
+
 // Show writes the effective configuration as a luanette.toml with every key,
 // where its value came from, and which variable sets it. Secrets are hidden, so
 // the output can be pasted into a bug report.

@@ -10,11 +10,11 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-func TestStartsStandBesideTheUpstreams(t *testing.T) {
+func TestStarts(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"in a table": "[upstreams]\nparallel_starts = 3 # few\nstart_timeout = \"5m\"\n\n[upstreams.files]\ncommand = \"x\"\nstart_timeout = \"10m\"\n",
-		"dotted":     "upstreams.parallel_starts = 3\nupstreams.start_timeout = \"5m\"\n\n[upstreams.files]\ncommand = \"x\"\nstart_timeout = \"10m\"\n",
+		"in a table": "[starts]\nparallel = 3 # few\ntimeout = \"5m\"\n\n[upstreams.files]\ncommand = \"x\"\nstart_timeout = \"10m\"\n",
+		"dotted":     "starts.parallel = 3\nstarts.timeout = \"5m\"\n\n[upstreams.files]\ncommand = \"x\"\nstart_timeout = \"10m\"\n",
 	} {
 		loaded, err := loadText(t, text)
 		if err != nil {
@@ -28,7 +28,7 @@ func TestStartsStandBesideTheUpstreams(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, specs, err)
 		}
 		var shown strings.Builder
-		if err := loaded.Show(&shown); err != nil || !strings.Contains(shown.String(), "parallel_starts = 3") {
+		if err := loaded.Show(&shown); err != nil || !strings.Contains(shown.String(), "parallel = 3") {
 			t.Errorf("%s: shown %v\n%s", name, err, shown.String())
 		}
 		again, err := loadText(t, shown.String())
@@ -37,10 +37,10 @@ func TestStartsStandBesideTheUpstreams(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"[upstreams]\nparallel_starts = \"many\"\n":                "luanette.toml:2: upstreams.parallel_starts",
-		"[upstreams]\nparallel_start = 3\n":                        "luanette.toml:2",
-		"[upstreams]\nparallel_starts = -1\n":                      "negative",
-		"[upstreams]\nparallel_starts = 1\n[upstreams.x]\nurk=1\n": "luanette.toml:4",
+		"[starts]\nparallel = \"many\"\n":                "luanette.toml:2:12: starts.parallel",
+		"[starts]\nparalel = 3\n":                        "luanette.toml:2",
+		"[starts]\nparallel = -1\n":                      "negative",
+		"[starts]\nparallel = 1\n[upstreams.x]\nurk=1\n": "luanette.toml:4",
 	} {
 		if _, err := loadText(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)

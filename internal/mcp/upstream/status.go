@@ -126,7 +126,7 @@ func (c *connection) addStateDetails(st *Status) {
 		}
 	case StateConnecting, StateReconnecting:
 		if st.Queued = c.start.turn != nil; st.Queued {
-			st.Hint = fmt.Sprintf("it starts when one of %d other programs has started (upstreams.parallel_starts)", c.opts.ParallelStarts)
+			st.Hint = fmt.Sprintf("it starts when one of %d other programs has started (starts.parallel)", c.opts.ParallelStarts)
 		}
 	}
 }

@@ -15,8 +15,7 @@ import (
 const (
 	Tunnel = "connect" // HTTP CONNECT
 	HTTP   = "http"    // plain HTTP
-	SOCKS  = "socks5"
-	Direct = "direct" // without a proxy, caught by its name
+	Direct = "direct"  // without a proxy, caught by its name
 )
 
 // What became of a connection, for Connection.Outcome.

@@ -1,5 +1,5 @@
 // Package egress is the proxy through which a sandboxed program reaches the network. It
-// takes HTTP CONNECT, plain HTTP and SOCKS5 on one listener, connects to allowed
+// takes HTTP CONNECT and plain HTTP on one listener, connects to allowed
 // destinations only, and records every connection. A program whose environment refers to
 // secrets gets placeholders; the proxy replaces them in requests to the secret's hosts.
 package egress

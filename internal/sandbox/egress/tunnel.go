@@ -144,8 +144,6 @@ func (g *Gateway) receive(client *clientConn) {
 	switch {
 	case err != nil:
 		_ = client.Close()
-	case client.first[0] == socksVersion:
-		g.serveSOCKS(client)
 	case !g.serveTunnel(client):
 		g.incoming.pass(client)
 	}
