@@ -82,14 +82,25 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// MarshalJSON writes {code, message, hint?, details?}, which all endpoints use.
+// inJSON is a fault in JSON: {code, message, hint?, details?}, which all endpoints use.
+type inJSON struct {
+	Code    Code            `json:"code"`
+	Message string          `json:"message"`
+	Hint    string          `json:"hint,omitempty"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// MarshalJSON writes the fault without its cause.
 func (e *Error) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Code    Code            `json:"code"`
-		Message string          `json:"message"`
-		Hint    string          `json:"hint,omitempty"`
-		Details json.RawMessage `json:"details,omitempty"`
-	}{e.Code, e.Error(), HintOf(e), e.Details})
+	return json.Marshal(inJSON{e.Code, e.Error(), HintOf(e), e.Details})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (e *Error) UnmarshalJSON(text []byte) error {
+	var in inJSON
+	err := json.Unmarshal(text, &in)
+	*e = Error{Code: in.Code, Msg: in.Message, Hint: in.Hint, Details: in.Details}
+	return err
 }
 
 // From converts any error to a fault. The first fault in its chain determines code,

@@ -74,7 +74,7 @@ func (r *Service) run(ctx context.Context, t *Turn) {
 // unreachable: without an end, it would keep the person's later messages waiting.
 func (r *Service) giveUp(ctx context.Context, t *Turn, cause error) {
 	r.options.Log.ErrorContext(ctx, "message cannot be answered", "request_id", t.Message.RequestID, "error", cause)
-	why, err := json.Marshal(failureOf(cause))
+	why, err := json.Marshal(fault.From(cause))
 	if err == nil {
 		err = r.db.Exec(ctx, `UPDATE talk_turns SET status = $1, failure = $2, ended = $3 
 				WHERE id = $4 AND node = $5 AND (status = 'waiting' OR status = 'running' AND attempts = $6)`,

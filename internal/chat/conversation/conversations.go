@@ -106,9 +106,9 @@ func scanRecord(row db.Scanner) (c Record, err error) {
 	case done:
 		err = json.Unmarshal([]byte(reply), &c.Reply)
 	case failed:
-		var f failure
+		var f fault.Error
 		if err = json.Unmarshal([]byte(why), &f); err == nil {
-			c.Err = f.err()
+			c.Err = &f
 		}
 	}
 	return c, err

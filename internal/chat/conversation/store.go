@@ -22,34 +22,6 @@ const (
 	failed  = "failed"
 )
 
-// failure is an error as it is stored.
-type failure struct {
-	Code    fault.Code      `json:"code"`
-	Message string          `json:"message"`
-	Hint    string          `json:"hint,omitempty"`
-	Details json.RawMessage `json:"details,omitempty"`
-}
-
-func failureOf(err error) failure {
-	f := failure{Code: fault.CodeOf(err), Message: err.Error(), Hint: fault.HintOf(err)}
-	var known *fault.Error
-	if errors.As(err, &known) {
-		f.Details = known.Details
-	}
-	return f
-}
-
-func (f failure) err() error {
-	err := fault.New(f.Code, "%s", f.Message)
-	if len(f.Details) > 0 {
-		err = err.WithDetails(f.Details)
-	}
-	if f.Hint != "" {
-		return err.WithHint("%s", f.Hint)
-	}
-	return err
-}
-
 // insert stores a message after all others of its person. twin means that another node
 // stored a message with the same key meanwhile.
 func (r *Service) insert(ctx context.Context, t *Turn) (twin bool, err error) {
@@ -152,7 +124,7 @@ func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcom
 		answer, err = json.Marshal(reply)
 	} else {
 		status = failed
-		why, err = json.Marshal(failureOf(outcome))
+		why, err = json.Marshal(fault.From(outcome))
 	}
 	if err != nil {
 		return false, err
@@ -258,11 +230,11 @@ func (r *Service) outcome(ctx context.Context, t *Turn) (over bool, err error) {
 // settle ends a turn with the stored outcome.
 func (t *Turn) settle(status, reply, why string) error {
 	if status == failed {
-		var f failure
+		var f fault.Error
 		if err := json.Unmarshal([]byte(why), &f); err != nil {
 			return err
 		}
-		t.end(agent.Reply{}, f.err())
+		t.end(agent.Reply{}, &f)
 		return nil
 	}
 	var answer agent.Reply
