@@ -94,9 +94,7 @@ func NewMenu(source catalog.Exposed, o MenuOptions) *Menu {
 
 // Set changes which tools are listed.
 func (m *Menu) Set(menu string, scripts int) {
-	if menu == "" {
-		menu = MenuCode
-	}
+	menu = cmp.Or(menu, MenuCode)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.options.Menu, m.options.Scripts = menu, scripts

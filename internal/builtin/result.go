@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -75,9 +76,7 @@ func (t resultTools) part(ctx context.Context, call tool.Call, in resultReadIn) 
 		return results.Part{Value: value}, err
 	}
 	count := in.Count
-	if count == 0 {
-		count = math.MaxInt32
-	}
+	count = cmp.Or(count, math.MaxInt32)
 	return t.keeper.Slice(ctx, call.Owner(), in.Handle, in.Pointer, in.Skip, count)
 }
 

@@ -5,6 +5,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -360,9 +361,7 @@ func (s Settings) Poll(ctx context.Context, look func(context.Context)) {
 		return
 	}
 	interval := time.Duration(s.Reload)
-	if interval == 0 {
-		interval = defaultReload
-	}
+	interval = cmp.Or(interval, defaultReload)
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {

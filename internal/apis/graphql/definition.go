@@ -1,6 +1,7 @@
 package graphql
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -137,9 +138,7 @@ func (op *operation) selectable() api.Operation {
 // description is that of the field.
 func (op *operation) description() string {
 	text := strings.TrimSpace(op.field.Description)
-	if text == "" {
-		text = "The " + string(op.kind) + " " + op.field.Name + " of a GraphQL service; it returns " + op.field.Type.String() + "."
-	}
+	text = cmp.Or(text, "The "+string(op.kind)+" "+op.field.Name+" of a GraphQL service; it returns "+op.field.Type.String()+".")
 	return deprecation(op.field.Directives) + api.Shorten(text)
 }
 

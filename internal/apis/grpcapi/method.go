@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -70,9 +71,7 @@ func (m *method) selectable() api.Operation {
 
 func (m *method) description() string {
 	text := commentOf(m.desc)
-	if text == "" {
-		text = "The gRPC method " + string(m.desc.FullName()) + "."
-	}
+	text = cmp.Or(text, "The gRPC method "+string(m.desc.FullName())+".")
 	if m.deprecated {
 		text = "Deprecated. " + text
 	}

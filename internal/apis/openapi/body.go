@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -475,8 +476,6 @@ func dataFile(rest string) (*file, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.InvalidParams, err, "read data: URI")
 	}
-	if media == "" {
-		media = "application/octet-stream"
-	}
+	media = cmp.Or(media, "application/octet-stream")
 	return &file{name: "file", media: media, open: content(decoded)}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/apis/api"
+	"github.com/luanette/luanette/internal/apis/description"
 	"github.com/luanette/luanette/internal/apis/httpcall"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/filewatch"
@@ -91,11 +92,7 @@ func (a *API) reload(ctx context.Context) {
 func (a *API) List(context.Context) (api.Listing, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	listing := a.service.listing
-	if a.problem != "" {
-		listing.LeftOut = append([]string{a.problem}, listing.LeftOut...)
-	}
-	return listing, nil
+	return description.Listing(a.service.listing, a.problem), nil
 }
 
 // Call implements api.API.

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -158,9 +159,7 @@ func (op *operation) description() string {
 	case summary != "" && !strings.HasPrefix(text, summary):
 		text = strings.TrimSuffix(summary, ".") + ".\n\n" + text
 	}
-	if text == "" {
-		text = op.method + " " + op.path
-	}
+	text = cmp.Or(text, op.method+" "+op.path)
 	if op.deprecated {
 		text = "Deprecated. " + text
 	}

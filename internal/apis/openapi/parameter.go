@@ -211,9 +211,7 @@ func (s style) pairs(name string, value json.RawMessage) (list []pair) {
 	}
 	add := func(name, text string) { list = append(list, pair{name, text, s.allowReserved}) }
 	delimiter := delimiters[s.name]
-	if delimiter == "" {
-		delimiter = ","
-	}
+	delimiter = cmp.Or(delimiter, ",")
 	items, isList := rawjson.Items(value)
 	switch {
 	case s.name == "deepObject":

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -391,9 +392,7 @@ func (op *operation) number(query url.Values, names []string) int {
 			continue
 		}
 		text := query.Get(p.name)
-		if text == "" {
-			text = p.fallback
-		}
+		text = cmp.Or(text, p.fallback)
 		n, _ := strconv.Atoi(text) // what is no number is not counted
 		return n
 	}

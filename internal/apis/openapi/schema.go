@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp/syntax"
 	"slices"
@@ -77,9 +78,7 @@ func (s *schemas) refer(from *document, ref string) (key string, ok bool) {
 // nameFor is a new name in $defs for a reference: its last part.
 func (s *schemas) nameFor(key string) string {
 	name := cleanName(rawjson.UnescapeToken(key[strings.LastIndexByte(key, '/')+1:]))
-	if name == "" {
-		name = "schema"
-	}
+	name = cmp.Or(name, "schema")
 	unique := name
 	for i := 2; s.names[unique]; i++ {
 		unique = name + "_" + strconv.Itoa(i)

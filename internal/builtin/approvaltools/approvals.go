@@ -2,6 +2,7 @@
 package approvaltools
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -221,9 +222,7 @@ type RuleView struct {
 }
 
 func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalListIn) (ApprovalList, error) {
-	if in.Limit == 0 {
-		in.Limit = 50
-	}
+	in.Limit = cmp.Or(in.Limit, 50)
 	state := approval.State(in.Status)
 	switch in.Status {
 	case "":

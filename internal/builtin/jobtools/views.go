@@ -1,6 +1,7 @@
 package jobtools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -256,9 +257,7 @@ func (t jobTools) journal(ctx context.Context, _ tool.Call, in jobJournalIn) (Jo
 	if err != nil {
 		return Journaled{}, err
 	}
-	if in.Limit == 0 {
-		in.Limit = 200
-	}
+	in.Limit = cmp.Or(in.Limit, 200)
 	journal := Journaled{Steps: []StepView{}, Total: len(steps), from: min(in.From, len(steps))}
 	for _, step := range steps[journal.from:min(in.From+in.Limit, len(steps))] {
 		journal.Steps = append(journal.Steps, stepView(step))

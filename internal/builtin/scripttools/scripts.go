@@ -293,9 +293,7 @@ func (f FoundScripts) Text() string {
 	fmt.Fprintf(&out, "Found %s (showing %d):", builtin.Count(f.Total, "script"), len(f.Scripts))
 	for _, s := range f.Scripts {
 		name := s.Name
-		if name == "" {
-			name = "(no name)"
-		}
+		name = cmp.Or(name, "(no name)")
 		fmt.Fprintf(&out, "\n%s %s [%s]", s.Hash[:cas.MinPrefix], name, strings.Join(s.Tags, ", "))
 		if s.Description != "" {
 			fmt.Fprintf(&out, "\n  %s", builtin.Brief(s.Description, builtin.BriefLength))

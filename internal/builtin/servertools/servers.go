@@ -2,6 +2,7 @@
 package servertools
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -318,9 +319,7 @@ func (m mcpTools) managedOrg(ctx context.Context, namespace string) (name, org s
 			WithHint("it takes the scope %s, or %s of an organisation", principal.Admin, principal.Org)
 	}
 	name, org = principal.SplitNamespace(namespace)
-	if org == "" {
-		org = who.Org
-	}
+	org = cmp.Or(org, who.Org)
 	return name, org, who.CheckManages(org)
 }
 

@@ -7,6 +7,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -106,9 +107,7 @@ type Catalog struct {
 
 // New makes a catalog.
 func New(o Options) *Catalog {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Tracer == nil {
 		o.Tracer = noop.Tracer{}
 	}

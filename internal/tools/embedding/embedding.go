@@ -7,6 +7,7 @@
 package embedding
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -51,24 +52,12 @@ type Options struct {
 }
 
 func (o Options) orDefault() Options {
-	if o.Client == nil {
-		o.Client = http.DefaultClient
-	}
-	if o.Wait == 0 {
-		o.Wait = 150 * time.Millisecond
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
-	if o.Batch == 0 {
-		o.Batch = 32
-	}
-	if o.Clock == nil {
-		o.Clock = clock.Real()
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Client = cmp.Or(o.Client, http.DefaultClient)
+	o.Wait = cmp.Or(o.Wait, 150*time.Millisecond)
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
+	o.Batch = cmp.Or(o.Batch, 32)
+	o.Clock = cmp.Or(o.Clock, clock.Real())
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 

@@ -4,6 +4,7 @@
 package results
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -47,24 +48,12 @@ type Flow interface {
 }
 
 func (o Options) orDefault() Options {
-	if o.Count == 0 {
-		o.Count = 100
-	}
-	if o.Bytes == 0 {
-		o.Bytes = 64 << 20
-	}
-	if o.Age == 0 {
-		o.Age = 24 * time.Hour
-	}
-	if o.Tools == 0 {
-		o.Tools = 2000
-	}
-	if o.Clock == nil {
-		o.Clock = clock.Real()
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Count = cmp.Or(o.Count, 100)
+	o.Bytes = cmp.Or(o.Bytes, 64<<20)
+	o.Age = cmp.Or(o.Age, 24*time.Hour)
+	o.Tools = cmp.Or(o.Tools, 2000)
+	o.Clock = cmp.Or(o.Clock, clock.Real())
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
@@ -344,9 +345,7 @@ func formOf(word string) wordForm {
 // title notes the words of a tool's title, or of its name if it has none.
 func (b *builder) title(info *tool.Info) {
 	text, v := info.Title, vocabulary()
-	if text == "" {
-		text = info.Name
-	}
+	text = cmp.Or(text, info.Name)
 	start := len(b.titles)
 	words(text, func(word string) {
 		if filler[word] || v.common[word] {

@@ -116,9 +116,7 @@ func clauses(sentence string) []string {
 	for _, at := range weakEnds.FindAllStringIndex(sentence, -1) {
 		next := ""
 		words(cut(sentence[at[1]:], longestWord), func(word string) {
-			if next == "" {
-				next = word
-			}
+			next = cmp.Or(next, word)
 		})
 		if vocabulary().verbs[stem(next)] {
 			found = append(found, sentence[begin:at[0]])

@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -208,9 +209,7 @@ func fieldsOf(t reflect.Type) (fields []field) {
 		if f.Anonymous || !f.IsExported() || name == "-" && !more || f.Tag.Get("schema") == "-" {
 			continue
 		}
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		fields = append(fields, field{f, name, strings.Contains(how, "omitempty") || strings.Contains(how, "omitzero")})
 	}
 	return fields

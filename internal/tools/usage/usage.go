@@ -12,6 +12,7 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"log/slog"
@@ -48,30 +49,16 @@ type Options struct {
 }
 
 func (o Options) orDefault() Options {
-	if o.HalfLife == 0 {
-		o.HalfLife = 30 * 24 * time.Hour
-	}
-	if o.Words == 0 {
-		o.Words = 2000
-	}
-	if o.AllWords == 0 {
-		o.AllWords = 200_000
-	}
-	if o.Window == 0 {
-		o.Window = 10 * time.Minute
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 150 * time.Millisecond
-	}
+	o.HalfLife = cmp.Or(o.HalfLife, 30*24*time.Hour)
+	o.Words = cmp.Or(o.Words, 2000)
+	o.AllWords = cmp.Or(o.AllWords, 200_000)
+	o.Window = cmp.Or(o.Window, 10*time.Minute)
+	o.Timeout = cmp.Or(o.Timeout, 150*time.Millisecond)
 	if o.Ignore == nil {
 		o.Ignore = func(tool.Ref) bool { return false }
 	}
-	if o.Clock == nil {
-		o.Clock = clock.Real()
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Clock = cmp.Or(o.Clock, clock.Real())
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 
