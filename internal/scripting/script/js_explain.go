@@ -254,10 +254,10 @@ func (h *jsHost) globals(ctx context.Context, source string) []js.Func {
 	if len(words)+len(fields) == 0 {
 		return nil
 	}
-	look := &host.Func{Name: "globals", Kind: host.Nondeterministic, Inspectable: true, Effect: func(ctx context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
-		table, err := host.Table(h.engine.plainNames(ctx, w.Tools, words, fields))
-		return []host.Value{table}, err
-	}}
+	find := func(ctx context.Context, w *host.Services) map[string]string {
+		return h.engine.plainNames(ctx, w.Tools, words, fields)
+	}
+	look := &host.Func{Name: "globals", Kind: host.Nondeterministic, Inspectable: true, Effect: host.Bind(find)}
 	values, err := h.env.Call(ctx, "mcp", look, nil)
 	if err != nil || len(values) != 1 {
 		return nil

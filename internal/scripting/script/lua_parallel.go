@@ -183,10 +183,7 @@ func nextFlight(c *lua.Call) error {
 // nextDone returns which of several effects in progress has ended next, by the number
 // the engine gave it.
 func nextDone(ctx context.Context, env *host.Env, next func(context.Context) (int64, error)) (int64, error) {
-	f := &host.Func{Name: "land", Kind: host.Nondeterministic, Inspectable: true, Waits: true, Effect: func(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
-		number, err := next(ctx)
-		return []host.Value{number}, err
-	}}
+	f := &host.Func{Name: "land", Kind: host.Nondeterministic, Inspectable: true, Waits: true, Effect: host.Bind(next)}
 	values, err := env.Call(ctx, "parallel", f, nil)
 	if err != nil || len(values) != 1 {
 		return 0, err

@@ -268,7 +268,10 @@ func (s *Sessions) prepare(ctx context.Context, owner, id string, q Request) (Re
 	}
 	d, err := readDescription(outcome.Result)
 	if err != nil {
-		return q, &Error{Kind: Misdescribed, Script: q.label(), Message: err.Error(), Troubleshooting: described.advice(Misdescribed), cause: err, language: described.Language}
+		return q, &Error{
+			Kind: Misdescribed, Script: q.label(), Message: err.Error(), Troubleshooting: described.advice(Misdescribed),
+			cause: err, language: described.Language,
+		}
 	}
 	return s.runner.checkParams(ctx, q, d)
 }

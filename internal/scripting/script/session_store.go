@@ -29,7 +29,11 @@ const sessionColumns = `id, owner, org, name, language, turns, runs, created, us
 func (s *Sessions) scan(from db.Scanner, more ...any) (Session, error) {
 	var one Session
 	var created, used, milliseconds int64
-	err := from.Scan(append([]any{&one.ID, &one.Owner, &one.Org, &one.Name, &one.Language, &one.Turns, &one.Runs, &created, &used, &milliseconds, &one.Limits.Memory, &one.Size}, more...)...)
+	columns := []any{
+		&one.ID, &one.Owner, &one.Org, &one.Name, &one.Language, &one.Turns, &one.Runs,
+		&created, &used, &milliseconds, &one.Limits.Memory, &one.Size,
+	}
+	err := from.Scan(append(columns, more...)...)
 	one.Limits.Time = time.Duration(milliseconds) * time.Millisecond
 	one.Created, one.Used = time.UnixMicro(created).UTC(), time.UnixMicro(used).UTC()
 	one.Expires = one.Used.Add(s.options.Idle)
@@ -91,7 +95,8 @@ func (s *Sessions) load(ctx context.Context, owner, id string, known int64) (row
 func (s *Sessions) save(ctx context.Context, row sessionRow) (Session, error) {
 	now := s.now()
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
-		changed, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2, run = $5, runs = $7 WHERE id = $3 AND turns = $4 AND holder = $6`,
+		changed, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2, run = $5, runs = $7
+			WHERE id = $3 AND turns = $4 AND holder = $6`,
 			row.state, now.UnixMicro(), row.ID, row.Turns, row.run, s.options.Node, row.Runs)
 		switch {
 		case err != nil:

@@ -357,7 +357,8 @@ func storePast(ctx context.Context, tx *db.Tx, id string, past pastTurn) error {
 		return err
 	}
 	var count, size int64
-	err = tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(length(source) + coalesce(length(journal), 0)), 0) FROM session_turns WHERE session = $1`, id).Scan(&count, &size)
+	err = tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(length(source) + coalesce(length(journal), 0)), 0)
+		FROM session_turns WHERE session = $1`, id).Scan(&count, &size)
 	if err != nil || count <= mostPastTurns && size <= mostPastBytes {
 		return err
 	}

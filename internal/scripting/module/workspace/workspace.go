@@ -236,7 +236,9 @@ func (p *Programs) command(ctx context.Context, name string, args []string) (*la
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "run %s", name)
 	}
-	return o.Sandbox.CommandContext(ctx, o.Profile, launch.Program{Path: path, Args: append([]string{name}, args...), Env: append([]string{}, o.Env...), Dir: o.Dir})
+	return o.Sandbox.CommandContext(ctx, o.Profile, launch.Program{
+		Path: path, Args: append([]string{name}, args...), Env: append([]string{}, o.Env...), Dir: o.Dir,
+	})
 }
 
 // Check returns why a program cannot be run.
