@@ -220,20 +220,8 @@ func (e Event) Starts() bool { return e.Kind == NoteOn && e.Data2 > 0 }
 // Stops reports whether the event ends a note: a note_off, or a note_on of velocity 0.
 func (e Event) Stops() bool { return e.Kind == NoteOff || e.Kind == NoteOn && e.Data2 == 0 }
 
-// pitched reports whether Data1 is a note.
-func (e Event) pitched() bool { return e.Kind == NoteOn || e.Kind == NoteOff || e.Kind == Aftertouch }
-
 // Is reports whether the event is a meta event of type t.
 func (e Event) Is(t MetaType) bool { return e.Kind == Meta && e.Meta == t }
-
-// Times sets every Time from the Deltas.
-func Times(events []Event) {
-	var now int64
-	for i := range events {
-		now += int64(events[i].Delta)
-		events[i].Time = now
-	}
-}
 
 // Deltas sets every Delta from the Times, which must not go backwards.
 func Deltas(events []Event) {

@@ -67,7 +67,10 @@ func newPostgres(address string) (*postgres, error) {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
 	p.plain = config.Copy()
-	cancelOnServer(config.ConnConfig)
+	// A statement whose ctx ends is cancelled at the server, and the connection stays open.
+	config.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelTimeout}
+	}
 	config.AfterConnect = readServerLife
 	return p, nil
 }
@@ -273,14 +276,6 @@ func (p *postgres) check(ctx context.Context, tx *Tx) error {
 // cancelTimeout is how long the server may take to cancel a statement before the connection
 // is closed. Tests use a longer time.
 var cancelTimeout = 2 * time.Second
-
-// cancelOnServer makes connections cancel a statement at the server when its ctx ends, and stay
-// open.
-func cancelOnServer(config *pgx.ConnConfig) {
-	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelTimeout}
-	}
-}
 
 // lost means that the connection was lost: what was not committed is rolled back.
 type lost struct{ error }

@@ -90,11 +90,11 @@ func (s *sqliteFile) pool(ctx context.Context, size int, o Options, more string)
 	// that is not written yet. What is deleted is overwritten with zeros.
 	const settings = "_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&_pragma=temp_store(memory)&_pragma=secure_delete(fast)&"
 	file := url.URL{Scheme: "file", Path: filepath.ToSlash(s.path), RawQuery: fmt.Sprintf("_busy_timeout=%d&%s%s", busy.Milliseconds(), settings, more)}
-	connector, err := newCachingConnector(file.String())
+	connector, err := sqlite.NewConnector(file.String())
 	if err != nil {
 		return nil, err
 	}
-	pool := sql.OpenDB(connector)
+	pool := sql.OpenDB(cachingConnector{connector})
 	pool.SetMaxOpenConns(size)
 	pool.SetMaxIdleConns(size)
 	return pool, pool.PingContext(ctx)
@@ -307,14 +307,6 @@ const maxStatements = 256
 // cachingConnector opens connections that prepare a statement once: preparing costs
 // SQLite more than running most of ours.
 type cachingConnector struct{ driver.Connector }
-
-func newCachingConnector(dsn string) (driver.Connector, error) {
-	inner, err := sqlite.NewConnector(dsn)
-	if err != nil {
-		return nil, err
-	}
-	return cachingConnector{inner}, nil
-}
 
 // Connect opens a connection.
 func (r cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
