@@ -54,7 +54,7 @@ func (a *Authenticator) identify(r *http.Request) (*access, error) {
 }
 
 var errNoCredentials = fault.New(fault.NeedsAuth, "Authorization header with Bearer token required").
-	WithHint("luanette key create makes a key")
+	WithHint("sign in with `luanette login URL`, or send a key; `luanette key create` makes one")
 
 func errCSRF() error {
 	return fault.New(fault.Denied, "the request does not repeat the session's CSRF token").

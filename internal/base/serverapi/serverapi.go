@@ -150,7 +150,7 @@ func ErrorOf(status int, body []byte) error {
 		return fault.New(codeOf(status), "the server responded with status %d", status).WithHint("check that it is a luanette of this version")
 	}
 	if status == http.StatusUnauthorized {
-		return fault.New(fault.NeedsAuth, "the server requires a key: %s", p.Message).WithHint(KeyHint)
+		return fault.New(fault.NeedsAuth, "the server requires a key: %s", p.Message).WithHint("%s", cmp.Or(p.Hint, KeyHint))
 	}
 	code := fault.Code(p.Code)
 	if p.Code == "" || p.Code != strings.ToLower(p.Code) {

@@ -44,6 +44,7 @@ func TestResponseErrors(t *testing.T) {
 		"no right":     {403, `{"error":"Forbidden","code":"permission_denied","message":"Invalid API key"}`, fault.Denied, "Invalid API key", KeyHint},
 		"chat":         {429, `{"error":"RateLimitError","code":"RATE_LIMIT_EXCEEDED","message":"too many"}`, fault.Unavailable, "too many", ""},
 		"chat model":   {413, `{"error":"X","code":"CLAUDE_REQUEST_BODY_TOO_LARGE","message":"too large"}`, fault.Upstream, "too large", ""},
+		"a guest":      {401, `{"code":"needs_auth","message":"this is for the owner","hint":"with --data X"}`, fault.NeedsAuth, "the server requires a key: this is for the owner", "with --data X"},
 		"no key":       {401, `{"error":"AuthenticationError","code":"AUTHENTICATION_ERROR","message":"Bearer token required"}`, fault.NeedsAuth, "the server requires a key: Bearer token required", KeyHint},
 		"wrong key":    {403, `{"error":"AuthorizationError","code":"AUTHORIZATION_ERROR","message":"Invalid API key"}`, fault.NeedsAuth, "Invalid API key", KeyHint},
 		"other server": {502, `<html>bad gateway</html>`, fault.Unavailable, "status 502", "check that it is a luanette"},
