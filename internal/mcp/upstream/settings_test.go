@@ -1,6 +1,10 @@
 package upstream
 
 import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -28,6 +32,35 @@ func TestTagsOfSettings(t *testing.T) {
 		before, after := textOf(other, f), textOf(expanded, f)
 		if _, vars := f.Tag.Lookup("vars"); vars != strings.Contains(after, "found A") || !vars && before != after {
 			t.Errorf("%s: %s became %s, vars: %v", f.Name, before, after, vars)
+		}
+	}
+}
+
+// TestAnOptionHasTwoPlaces counts the files that name an option: the settings, and the place
+// where it takes effect.
+func TestAnOptionHasTwoPlaces(t *testing.T) {
+	t.Parallel()
+	places := map[string][]string{"DiskMB": nil, "CPUTime": nil, "CPUs": nil, "Ranks": nil}
+	for _, top := range []string{"../../../internal", "../../../cmd"} {
+		err := filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for option, in := range places {
+				if bytes.Contains(text, []byte(option)) {
+					places[option] = append(in, path)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for option, in := range places {
+		if len(in) != 2 {
+			t.Errorf("%s is named in %q", option, in)
 		}
 	}
 }
