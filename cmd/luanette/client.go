@@ -23,8 +23,6 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/base/suggest"
-	"github.com/luanette/luanette/internal/builtin/approvaltools"
-	"github.com/luanette/luanette/internal/builtin/jobtools"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -330,21 +328,15 @@ func printValue(proc *process, v any) error {
 	return printJSON(proc.Stdout, raw)
 }
 
-// candidate is something that a person may mean by the beginning of its id.
-type candidate struct {
-	id    string
-	about string // to tell it from others
-}
-
 // byPrefix returns the id that begins with what a person typed. what is the noun for
 // errors, and list the command that shows all ids.
-func byPrefix(what, typed, list string, all []candidate) (string, error) {
-	var found []candidate
+func byPrefix(what, typed, list string, all []client.Name) (string, error) {
+	var found []client.Name
 	for _, c := range all {
-		if c.id == typed {
-			return c.id, nil
+		if c.Value == typed {
+			return c.Value, nil
 		}
-		if strings.HasPrefix(c.id, strings.ToLower(typed)) {
+		if strings.HasPrefix(c.Value, strings.ToLower(typed)) {
 			found = append(found, c)
 		}
 	}
@@ -352,12 +344,12 @@ func byPrefix(what, typed, list string, all []candidate) (string, error) {
 	case 0:
 		return "", fault.New(fault.NotFound, "no %s %s", what, typed).WithHint("`%s` shows them", list)
 	case 1:
-		return found[0].id, nil
+		return found[0].Value, nil
 	}
 	const most = 5
 	var names []string
 	for _, c := range found[:min(len(found), most)] {
-		names = append(names, fmt.Sprintf("%s (%s)", c.id, c.about))
+		names = append(names, fmt.Sprintf("%s (%s)", c.Value, c.About))
 	}
 	if more := len(found) - most; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
@@ -397,90 +389,26 @@ func (c *clientFlags) resultAbout(ctx context.Context, proc *process, name strin
 	return view, err
 }
 
-// lister calls tools that list something.
-type lister struct {
-	proc *process
-	api  client.Client
-}
-
-// pages calls a tool that lists something in pages, and passes each page to add.
-func (l lister) pages(ctx context.Context, name string, args map[string]any, add func(page json.RawMessage) error) error {
-	for {
-		view, err := callTool(ctx, l.proc, l.api, name, args)
+// idOf returns how what a person gave by the beginning of its id is found. list is the command
+// that shows all ids.
+func idOf(kind client.NameKind, list string) func(context.Context, *process, client.Client, string) (string, error) {
+	return func(ctx context.Context, _ *process, api client.Client, typed string) (string, error) {
+		if len(typed) == uuidLength {
+			return typed, nil
+		}
+		all, err := client.Names(ctx, api, kind, true)
 		if err != nil {
-			return err
+			return "", err
 		}
-		if err := add(view.Structured); err != nil {
-			return fault.Wrap(fault.Upstream, err, "read result of %s", name)
-		}
-		cursor, _ := rawjson.GetText(view.Structured, "next_cursor")
-		if cursor == "" {
-			return nil
-		}
-		args["cursor"] = cursor
+		return byPrefix(string(kind), typed, list, all)
 	}
 }
 
-// jobID returns the id of a job that a person gave by its beginning.
-func jobID(ctx context.Context, proc *process, api client.Client, typed string) (string, error) {
-	if len(typed) == uuidLength {
-		return typed, nil
-	}
-	var all []candidate
-	err := lister{proc, api}.pages(ctx, "job_list", map[string]any{"limit": 1000}, func(raw json.RawMessage) error {
-		var page jobtools.JobList
-		err := json.Unmarshal(raw, &page)
-		for _, j := range page.Jobs {
-			all = append(all, candidate{j.JobID, cmp.Or(j.Name, "job") + ", " + j.Status})
-		}
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	return byPrefix("job", typed, "luanette job list", all)
-}
-
-// scheduleID returns the id of a schedule that a person gave by its beginning.
-func scheduleID(ctx context.Context, proc *process, api client.Client, typed string) (string, error) {
-	if len(typed) == uuidLength {
-		return typed, nil
-	}
-	var all []candidate
-	err := lister{proc, api}.pages(ctx, "schedule_list", map[string]any{}, func(raw json.RawMessage) error {
-		var page jobtools.ScheduleList
-		err := json.Unmarshal(raw, &page)
-		for _, s := range page.Schedules {
-			all = append(all, candidate{s.ScheduleID, strings.TrimSpace(s.Name + " " + s.Schedule)})
-		}
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	return byPrefix("schedule", typed, "luanette job schedule list", all)
-}
-
-// approvalID returns the id of an approval, or of a remembered decision, that a person
-// gave by its beginning.
-func approvalID(ctx context.Context, proc *process, api client.Client, typed string) (string, error) {
-	view, err := callTool(ctx, proc, api, "approval_list", map[string]any{"status": "any", "limit": 500})
-	if err != nil {
-		return "", err
-	}
-	var list approvaltools.ApprovalList
-	if err := json.Unmarshal(view.Structured, &list); err != nil {
-		return "", fault.Wrap(fault.Upstream, err, "read list of approvals")
-	}
-	var all []candidate
-	for _, a := range list.Approvals {
-		all = append(all, candidate{a.ID, a.Subject + ", " + a.Status})
-	}
-	for _, r := range list.Remembered {
-		all = append(all, candidate{r.ID, "remembered: " + r.Decision + " " + r.Subject})
-	}
-	return byPrefix("approval", typed, "luanette approval list --status any", all)
-}
+var (
+	jobID      = idOf(client.JobNames, "luanette job list")
+	scheduleID = idOf(client.ScheduleNames, "luanette job schedule list")
+	approvalID = idOf(client.ApprovalNames, "luanette approval list --status any") // or of a remembered decision
+)
 
 // looksLikeHash matches the beginning of a hash.
 var looksLikeHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F]{4,64}$`) })
@@ -503,10 +431,10 @@ func scriptHash(ctx context.Context, proc *process, api client.Client, typed str
 	if hash := named(proc, scripts, typed); hash != "" {
 		return hash, nil
 	}
-	var all []candidate
+	var all []client.Name
 	var names []string
 	for _, s := range scripts {
-		all = append(all, candidate{s.Hash, cmp.Or(s.Name, "no name")})
+		all = append(all, client.Name{Value: s.Hash, About: cmp.Or(s.Name, "no name")})
 		names = append(names, s.Name)
 	}
 	if isHash {
@@ -535,11 +463,9 @@ func publishedHash(ctx context.Context, api client.Client, name string) string {
 }
 
 func storedScripts(ctx context.Context, proc *process, api client.Client) (all []scripttools.ScriptView, err error) {
-	err = lister{proc, api}.pages(ctx, "script_search", map[string]any{"limit": 200}, func(raw json.RawMessage) error {
-		var page scripttools.FoundScripts
-		err := json.Unmarshal(raw, &page)
+	err = client.Pages(ctx, api, "script_search", map[string]any{"limit": 200}, func(page scripttools.FoundScripts) bool {
 		all = append(all, page.Scripts...)
-		return err
+		return true
 	})
 	return all, err
 }

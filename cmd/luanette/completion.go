@@ -242,7 +242,7 @@ func (c *cursor) stored(ctx context.Context, proc *process, kind client.NameKind
 	defer cancel()
 	var list []client.Name
 	err := flags.withClient(ctx, &process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Env: proc.Env}, func(api client.Client) (err error) {
-		list, err = client.Names(ctx, api, kind)
+		list, err = client.Names(ctx, api, kind, false)
 		return err
 	})
 	return list, err

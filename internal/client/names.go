@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin/approvaltools"
 	"github.com/luanette/luanette/internal/builtin/jobtools"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
@@ -32,42 +33,79 @@ const (
 	PublishedNames NameKind = "published" // scripts that are tools
 )
 
-// mostNames is how many names are listed.
-const mostNames = 200
+// mostNames is how many names are on a page.
+const (
+	mostNames     = 200
+	mostApprovals = 500
+)
 
-// Names lists what a person may mean, from stored data. It starts no upstream.
-func Names(ctx context.Context, api Client, kind NameKind) ([]Name, error) {
+// Names lists what a person may mean, from stored data: all, or the first. It starts no upstream.
+func Names(ctx context.Context, api Client, kind NameKind, all bool) (names []Name, err error) {
 	switch kind {
 	case ToolNames, UpstreamNames, PublishedNames:
 		return catalogNames(ctx, api, kind)
 	case JobNames:
-		return jobNames(ctx, api)
+		err = Pages(ctx, api, "job_list", map[string]any{"limit": mostNames}, func(page jobtools.JobList) bool {
+			for _, j := range page.Jobs {
+				names = append(names, Name{j.JobID, strings.TrimSpace(j.Name + " " + j.Status)})
+			}
+			return all
+		})
 	case ScheduleNames:
-		var list jobtools.ScheduleList
-		err := listInto(ctx, api, "schedule_list", nil, &list)
-		return namesOf(list.Schedules, func(s jobtools.ScheduleView) Name {
-			return Name{s.ScheduleID, strings.TrimSpace(s.Name + " " + s.Schedule)}
-		}), err
+		err = Pages(ctx, api, "schedule_list", nil, func(page jobtools.ScheduleList) bool {
+			for _, s := range page.Schedules {
+				names = append(names, Name{s.ScheduleID, strings.TrimSpace(s.Name + " " + s.Schedule)})
+			}
+			return all
+		})
 	case ApprovalNames:
-		var list approvaltools.ApprovalList
-		err := listInto(ctx, api, "approval_list", map[string]any{"status": "any", "limit": mostNames}, &list)
-		return namesOf(list.Approvals, func(a approvaltools.ApprovalView) Name { return Name{a.ID, a.Subject + ", " + a.Status} }), err
+		err = Pages(ctx, api, "approval_list", map[string]any{"status": "any", "limit": mostApprovals}, func(page approvaltools.ApprovalList) bool {
+			for _, a := range page.Approvals {
+				names = append(names, Name{a.ID, a.Subject + ", " + a.Status})
+			}
+			for _, r := range page.Remembered {
+				names = append(names, Name{r.ID, "remembered: " + r.Decision + " " + r.Subject})
+			}
+			return all
+		})
 	case ScriptNames:
 		return scriptNames(ctx, api)
+	default:
+		err = fault.New(fault.InvalidParams, "no names of kind %q", kind)
 	}
-	return nil, fault.New(fault.InvalidParams, "no names of kind %q", kind)
+	return names, err
+}
+
+// Pages calls a tool that lists something in pages, and passes each page to add until there is
+// none or add returns false.
+func Pages[P any](ctx context.Context, api Client, name string, args map[string]any, add func(P) (more bool)) error {
+	for {
+		view, err := api.Call(ctx, name, args, nil)
+		if err != nil {
+			return err
+		}
+		if view.IsError {
+			return fault.New(fault.Upstream, "%s", view.Text())
+		}
+		var page P
+		if err := json.Unmarshal(view.Structured, &page); err != nil {
+			return fault.Wrap(fault.Upstream, err, "read result of %s", name)
+		}
+		cursor, _ := rawjson.GetText(view.Structured, "next_cursor")
+		if !add(page) || cursor == "" {
+			return nil
+		}
+		if args == nil {
+			args = map[string]any{}
+		}
+		args["cursor"] = cursor
+	}
 }
 
 // listInto calls a tool and decodes its result.
-func listInto(ctx context.Context, api Client, name string, args map[string]any, list any) error {
-	view, err := api.Call(ctx, name, args, nil)
-	if err != nil {
-		return err
-	}
-	if view.IsError {
-		return fault.New(fault.Upstream, "%s", view.Text())
-	}
-	return json.Unmarshal(view.Structured, list)
+func listInto[L any](ctx context.Context, api Client, name string, args map[string]any) (list L, err error) {
+	err = Pages(ctx, api, name, args, func(page L) bool { list = page; return false })
+	return list, err
 }
 
 func namesOf[T any](list []T, name func(T) Name) []Name {
@@ -78,16 +116,9 @@ func namesOf[T any](list []T, name func(T) Name) []Name {
 	return names
 }
 
-func jobNames(ctx context.Context, api Client) ([]Name, error) {
-	var list jobtools.JobList
-	err := listInto(ctx, api, "job_list", map[string]any{"limit": mostNames}, &list)
-	return namesOf(list.Jobs, func(j jobtools.JobView) Name { return Name{j.JobID, strings.TrimSpace(j.Name + " " + j.Status)} }), err
-}
-
 // scriptNames lists stored scripts; a name that several have once.
 func scriptNames(ctx context.Context, api Client) (names []Name, err error) {
-	var list scripttools.FoundScripts
-	err = listInto(ctx, api, "script_search", map[string]any{"limit": mostNames}, &list)
+	list, err := listInto[scripttools.FoundScripts](ctx, api, "script_search", map[string]any{"limit": mostNames})
 	seen := map[string]bool{}
 	for _, s := range list.Scripts {
 		name := Name{s.Name, s.Description}
@@ -109,8 +140,7 @@ func catalogNames(ctx context.Context, api Client, kind NameKind) (names []Name,
 		if ok {
 			return namesOf(here.server.Upstreams().Namespaces(), func(name string) Name { return Name{Value: name} }), nil
 		}
-		var list struct{ Upstreams []servertools.UpstreamView }
-		err := listInto(ctx, api, "mcp_list_upstreams", nil, &list)
+		list, err := listInto[struct{ Upstreams []servertools.UpstreamView }](ctx, api, "mcp_list_upstreams", nil)
 		return namesOf(list.Upstreams, func(u servertools.UpstreamView) Name { return Name{u.Namespace, u.State} }), err
 	}
 	if ok {
