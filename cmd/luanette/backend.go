@@ -140,11 +140,9 @@ func (c *backendToolsCommand) Run(ctx context.Context, proc *process) error {
 		if c.JSON {
 			return printValue(proc, catalog)
 		}
-		var rows [][]string
-		for _, t := range catalog.Tools {
-			rows = append(rows, []string{t.Name, kindOf(t), firstLine(t.Description)})
-		}
-		return table(proc, strings.Fields("TOOL KIND DESCRIPTION"), rows)
+		return printList(proc, catalog.Tools, "", "TOOL KIND DESCRIPTION", func(t hootproto.Tool) []string {
+			return []string{t.Name, kindOf(t), firstLine(t.Description)}
+		})
 	})
 }
 

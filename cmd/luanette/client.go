@@ -249,17 +249,17 @@ func (f *clientFlags) callAndPrint(ctx context.Context, proc *process, name stri
 	return f.print(proc, view)
 }
 
-// callAndPrintID calls one of our tools that creates something. On a terminal it prints the
-// result; otherwise only the id, which is the first of the fields that is present.
-func (f *clientFlags) callAndPrintID(ctx context.Context, proc *process, name string, args map[string]any, ids ...string) error {
-	view, err := f.call(ctx, proc, name, args)
-	if err != nil {
-		return err
+// setGiven adds the arguments that were given to those of a tool.
+func setGiven(args map[string]any, given map[string]string) {
+	for name, value := range given {
+		if value != "" {
+			args[name] = value
+		}
 	}
-	return f.printID(proc, view, ids...)
 }
 
-// printID prints the result of a tool that created something, or only its id.
+// printID prints the result of a tool that created something. If the output is not a terminal, only
+// its id, which is the first of the fields that is present.
 func (f *clientFlags) printID(proc *process, view tool.View, ids ...string) error {
 	if f.JSON || terminalWidth(proc.Stdout) > 0 {
 		return f.print(proc, view)

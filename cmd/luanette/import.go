@@ -145,7 +145,10 @@ func (c *importCommand) choose(proc *process, all []config.Candidate) ([]config.
 		_, err := fmt.Fprintln(proc.Stdout, "no servers of other clients were found")
 		return nil, err
 	}
-	if err := c.printTable(proc, all); err != nil || len(onlyNew(all)) == 0 {
+	err := printList(proc, all, "", "SERVER FROM STATE RUNS", func(c config.Candidate) []string {
+		return []string{c.Key, fromWhere(proc, c), stateText(c), c.Spec.Target()}
+	})
+	if err != nil || len(onlyNew(all)) == 0 {
 		return nil, err
 	}
 	person := newPrompter(proc)
@@ -182,14 +185,6 @@ func candidatesNamed(all []config.Candidate, names []string) (chosen []config.Ca
 		chosen = append(chosen, matches...)
 	}
 	return chosen, nil
-}
-
-func (c *importCommand) printTable(proc *process, all []config.Candidate) error {
-	var rows [][]string
-	for _, candidate := range all {
-		rows = append(rows, []string{candidate.Key, fromWhere(proc, candidate), stateText(candidate), candidate.Spec.Target()})
-	}
-	return table(proc, strings.Fields("SERVER FROM STATE RUNS"), rows)
 }
 
 // fromWhere names the client and the file, or the project.

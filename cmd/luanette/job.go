@@ -100,11 +100,7 @@ func (c *jobStartCommand) Run(ctx context.Context, proc *process) error {
 		if err != nil {
 			return err
 		}
-		for key, value := range map[string]string{"start_at": c.At, "schedule": c.Schedule, "timezone": c.Timezone} {
-			if value != "" {
-				args[key] = value
-			}
-		}
+		setGiven(args, map[string]string{"start_at": c.At, "schedule": c.Schedule, "timezone": c.Timezone})
 		if c.Delay != 0 {
 			args["delay_ms"] = c.Delay.Milliseconds()
 		}
@@ -205,11 +201,7 @@ type jobListCommand struct {
 // Run lists jobs, newest first.
 func (c *jobListCommand) Run(ctx context.Context, proc *process) error {
 	args := map[string]any{"limit": c.Limit}
-	for key, value := range map[string]string{"status": c.Status, "tag": c.Tag, "creator": c.Creator} {
-		if value != "" {
-			args[key] = value
-		}
-	}
+	setGiven(args, map[string]string{"status": c.Status, "tag": c.Tag, "creator": c.Creator})
 	var view tool.View
 	err := c.withClient(ctx, proc, func(api client.Client) (err error) {
 		if c.Schedule != "" {

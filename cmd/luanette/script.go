@@ -43,15 +43,15 @@ func (c *scriptStoreCommand) Run(ctx context.Context, proc *process) error {
 	if word := storedLanguage(c.File); word != "" {
 		args["language"] = word
 	}
-	for key, value := range map[string]string{"creator": c.Creator, "parent": c.Parent} {
-		if value != "" {
-			args[key] = value
-		}
-	}
+	setGiven(args, map[string]string{"creator": c.Creator, "parent": c.Parent})
 	if len(c.Tag) > 0 {
 		args["tags"] = c.Tag
 	}
-	return c.callAndPrintID(ctx, proc, "script_store", args, "hash")
+	view, err := c.call(ctx, proc, "script_store", args)
+	if err != nil {
+		return err
+	}
+	return c.printID(proc, view, "hash")
 }
 
 type scriptSearchCommand struct {
@@ -65,11 +65,7 @@ type scriptSearchCommand struct {
 // Run finds scripts.
 func (c *scriptSearchCommand) Run(ctx context.Context, proc *process) error {
 	args := map[string]any{"limit": c.Limit}
-	for key, value := range map[string]string{"tag": c.Tag, "creator": c.Creator, "vibe": strings.Join(c.Words, " ")} {
-		if value != "" {
-			args[key] = value
-		}
-	}
+	setGiven(args, map[string]string{"tag": c.Tag, "creator": c.Creator, "vibe": strings.Join(c.Words, " ")})
 	return c.callAndPrint(ctx, proc, "script_search", args)
 }
 
