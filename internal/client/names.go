@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -47,7 +48,7 @@ func Names(ctx context.Context, api Client, kind NameKind, all bool) (names []Na
 	case JobNames:
 		err = Pages(ctx, api, "job_list", map[string]any{"limit": mostNames}, func(page jobtools.JobList) bool {
 			for _, j := range page.Jobs {
-				names = append(names, Name{j.JobID, strings.TrimSpace(j.Name + " " + j.Status)})
+				names = append(names, Name{j.JobID, cmp.Or(j.Name, "job") + ", " + j.Status})
 			}
 			return all
 		})
