@@ -1,6 +1,7 @@
 package apikey
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // Hash is the hash of a token. The token itself is not stored.
@@ -150,4 +153,48 @@ func scopeNames() string {
 		names = append(names, string(s))
 	}
 	return strings.Join(names, ", ")
+}
+
+// Created is published after a key was created.
+type Created struct {
+	Name   string            `json:"name"`
+	Scopes []principal.Scope `json:"scopes"`
+}
+
+// EventType is "key.created".
+func (Created) EventType() string { return "key.created" }
+
+// EventKey is the key's name.
+func (e Created) EventKey() string { return e.Name }
+
+// Revoked is published after a key was revoked.
+type Revoked struct {
+	Name string `json:"name"`
+}
+
+// EventType is "key.revoked".
+func (Revoked) EventType() string { return "key.revoked" }
+
+// EventKey is the key's name.
+func (e Revoked) EventKey() string { return e.Name }
+
+// publish publishes the event of a change and calls OnChange.
+func (r *Store) publish(ctx context.Context, p event.Payload, name string) {
+	if r.options.Bus != nil {
+		r.options.Bus.PublishFor(principal.OwnerOf(ctx), p)
+	}
+	if r.options.OnChange != nil {
+		r.options.OnChange(ctx, p.EventType(), name)
+	}
+}
+
+// CheckCalls refuses calls of principals whose key is no longer valid: a job or a
+// script may run longer than the key that started it.
+func (s *Store) CheckCalls() tool.Step {
+	return tool.Step{Name: "key", ChecksOnly: true, Before: func(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+		if err := s.Check(principal.Of(ctx)); err != nil {
+			return ctx, i.Deny("key", err)
+		}
+		return ctx, nil
+	}}
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 const columns = `id, run, owner, name, hash, language, subject, space, state, plan, digests, certain, complete, output, kept, outcome, created, expires, decided, decided_by, asker, org, role, needed, incomplete, undoes`
@@ -418,4 +420,31 @@ func (o *Store) remembered(ctx context.Context, subject, space, hash string) (ho
 		}
 	}
 	return verdict, nil
+}
+
+// Contents lists the columns with hashes of contents: of the scripts that ask.
+func Contents() []cas.Column {
+	return []cas.Column{
+		{Table: "approvals", Name: "hash", Where: "state = 'pending'"},
+		{Table: "approval_rules", Name: "subject", Why: "it is compared with the hash of a script"},
+	}
+}
+
+// Personal lists the tables with requests and decisions of people. Decisions about requests of others stay; who
+// decided them is read from the decisions then.
+func Personal() []personal.Table {
+	const (
+		mine    = `(OWNER(owner) OR asker LIKE '%"user":"' || PERSON || '"%')` // with a key, too, that was deleted since
+		decided = `(OWNER(decider) OR party LIKE '%"user":"' || PERSON || '"%')`
+	)
+	return []personal.Table{
+		{Name: "approval_records", Where: "approval IN (SELECT id FROM approvals WHERE " + mine + ")"},
+		{Name: "approval_mails", Where: "person = PERSON OR approval IN (SELECT id FROM approvals WHERE " + mine + ")"},
+		{Name: "approval_delegations", Where: "person = PERSON OR delegate = PERSON"},
+		{Name: "approvals", Where: mine, Hidden: []string{"kept"}},
+		{Name: "approvals", Where: "decided_by <> '' AND id IN (SELECT approval FROM approval_decisions WHERE " + decided + ")", Set: "decided_by = ''"},
+		{Name: "approval_decisions", Where: decided, Set: `decider = PSEUDONYM, person = CASE WHEN person = PERSON THEN PSEUDONYM ELSE person END, party = '{"id":"' || PSEUDONYM || '"}'`},
+		{Name: "approval_decisions", Where: "person = PERSON", Set: "person = PSEUDONYM"},
+		{Name: "approval_rules", Where: "maker LIKE '%' || PERSON || '%' OR made_by = FULLNAME", Set: "made_by = PSEUDONYM, maker = ''"},
+	}
 }

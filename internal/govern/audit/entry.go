@@ -1,10 +1,21 @@
 package audit
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 // Call is the action of an entry about a tool call.
@@ -98,4 +109,265 @@ func hexOf(number []byte) string {
 		}
 	}
 	return ""
+}
+
+// row is an entry as it is stored: its JSON, and the columns that it is found by.
+type row struct {
+	node                         string
+	seq, at                      int64 // at is microseconds since 1970
+	org                          string
+	who, name, subject, decision string
+	entry                        string
+}
+
+const rowColumns = `node, seq, at, org, who, name, subject, decision, entry`
+
+// columnCount is the number of rowColumns.
+const columnCount = 9
+
+// rowOf stores an entry whose JSON is text.
+func rowOf(e *Entry, text string) row {
+	return row{
+		node: e.Node, seq: e.Seq, at: e.At.UnixMicro(), entry: text,
+		org: column(e.Org), who: column(e.Who), name: column(e.Name), subject: column(e.Subject), decision: column(e.Decision),
+	}
+}
+
+func scanRow(from db.Scanner) (r row, err error) {
+	return r, from.Scan(&r.node, &r.seq, &r.at, &r.org, &r.who, &r.name, &r.subject, &r.decision, &r.entry)
+}
+
+// column is text for a column: Postgres stores neither zero bytes nor invalid UTF-8.
+func column(text string) string {
+	return strings.ReplaceAll(valid(text), "\x00", "\ufffd")
+}
+
+// maxRows is how many rows one statement inserts.
+const maxRows = 64
+
+// insertRows inserts rows, many per statement. The numbers of rows are powers of two,
+// so that the database prepares only a few different statements.
+//
+// Two processes of one node may insert the same sequence number at once. Postgres
+// reports that as a conflict of transactions, which db.Write retries, only with
+// ON CONFLICT DO NOTHING; a row that was there before is an error.
+func insertRows(ctx context.Context, tx *db.Tx, rows []row) error {
+	for n := maxRows; len(rows) > 0; {
+		for n > len(rows) {
+			n /= 2
+		}
+		args := make([]any, 0, columnCount*n)
+		for _, r := range rows[:n] {
+			args = append(args, r.node, r.seq, r.at, r.org, r.who, r.name, r.subject, r.decision, r.entry)
+		}
+		added, err := tx.Exec(ctx, inserts()[n], args...)
+		if err != nil {
+			return err
+		}
+		if added < int64(n) {
+			return fault.New(fault.Conflict, "audit entry %d of node %s, or one of the %d after it, exists already", rows[0].seq, rows[0].node, n-1).
+				WithHint("the table audit_log was edited by hand: run luanette audit verify")
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// inserts are the statements of insertRows, by the number of rows. They are made when they
+// are first needed, since that takes as long as some commands.
+var inserts = sync.OnceValue(func() map[int]string {
+	all := map[int]string{}
+	for n := 1; n <= maxRows; n *= 2 {
+		var text strings.Builder
+		text.WriteString(`INSERT INTO audit_log (` + rowColumns + `) VALUES `)
+		for i := range columnCount * n {
+			switch {
+			case i == 0:
+				text.WriteString(`(`)
+			case i%columnCount == 0:
+				text.WriteString(`), (`)
+			default:
+				text.WriteString(`, `)
+			}
+			text.WriteString("$" + strconv.Itoa(i+1))
+		}
+		all[n] = text.String() + `) ON CONFLICT DO NOTHING`
+	}
+	return all
+})
+
+// entryEnd follows the hash in the JSON of an entry.
+const entryEnd = `"}`
+
+// appendUnsigned writes the text that the hash of an entry is made of: its JSON with
+// an empty hash. It is the text that encoding/json writes, in a fraction of the time:
+// every call is an entry.
+func (e *Entry) appendUnsigned(out []byte) []byte {
+	out = appendText(out, `{"node":`, e.Node)
+	out = strconv.AppendInt(append(out, `,"seq":`...), e.Seq, 10)
+	out = e.At.UTC().AppendFormat(append(out, `,"at":"`...), time.RFC3339Nano)
+	out = appendText(out, `","who":`, e.Who)
+	out = appendOptional(out, `,"name":`, e.Name)
+	out = appendOptional(out, `,"org":`, e.Org)
+	out = appendOptional(out, `,"for":`, e.For)
+	out = appendOptional(out, `,"by":`, e.By)
+	out = appendOptional(out, `,"grant":`, e.Grant)
+	out = appendOptional(out, `,"client":`, e.Client)
+	out = appendOptional(out, `,"agent":`, e.Agent)
+	out = appendOptional(out, `,"trace":`, e.Trace)
+	out = appendOptional(out, `,"request":`, e.Request)
+	out = appendText(out, `,"action":`, e.Action)
+	out = appendText(out, `,"subject":`, e.Subject)
+	out = appendOptional(out, `,"args":`, e.Args)
+	out = appendOptional(out, `,"decision":`, e.Decision)
+	out = appendOptional(out, `,"rule":`, e.Rule)
+	out = strconv.AppendInt(append(out, `,"size":`...), e.Size, 10)
+	out = appendOptional(out, `,"error":`, e.Error)
+	out = strconv.AppendInt(append(out, `,"took_us":`...), e.Took, 10)
+	if e.Redacted {
+		out = append(out, `,"redacted":true`...)
+	}
+	out = appendText(out, `,"prev":`, e.Prev)
+	return append(out, `,"hash":"`+entryEnd...)
+}
+
+// sign puts the hash into the JSON of an entry that was written without it.
+func sign(unsigned []byte, hash string) string {
+	return string(append(append(unsigned[:len(unsigned)-len(entryEnd)], hash...), entryEnd...))
+}
+
+// isSigned reports whether the hash in the JSON of an entry is the hash of its text.
+func isSigned(text, hash string) bool {
+	unsigned, ok := strings.CutSuffix(text, hash+entryEnd)
+	return ok && Digest([]byte(unsigned+entryEnd)).String() == hash
+}
+
+func decode(text string) (e Entry, err error) {
+	err = json.Unmarshal([]byte(text), &e)
+	return e, err
+}
+
+// appendOptional leaves out an empty text.
+func appendOptional(out []byte, key, text string) []byte {
+	if text == "" {
+		return out
+	}
+	return appendText(out, key, text)
+}
+
+// unescaped are the characters that encoding/json writes as they are.
+var unescaped = func() (set [256]bool) {
+	for c := byte(' '); c < 0x7f; c++ {
+		set[c] = !strings.ContainsRune(`"\<>&`, rune(c))
+	}
+	return set
+}()
+
+// appendText writes a member. Text with other characters is left to encoding/json.
+func appendText(out []byte, key, text string) []byte {
+	out = append(out, key...)
+	for i := range len(text) {
+		if !unescaped[text[i]] {
+			raw, _ := json.Marshal(text) // strings always encode
+			return append(out, raw...)
+		}
+	}
+	return append(append(append(out, '"'), text...), '"')
+}
+
+// redactedAtOnce bounds the entries that one transaction reads and changes.
+const redactedAtOnce = 500
+
+// ofPerson finds the entries in which a person occurs: as who did it, for whom, or what it
+// was about. IDs of people are random, and nothing else contains them.
+const ofPerson = `SELECT node, seq, entry FROM audit_log WHERE (node > $1 OR node = $1 AND seq > $2) AND entry LIKE $3 ORDER BY node, seq LIMIT 500`
+
+type place struct {
+	node  string
+	seq   int64
+	entry string
+}
+
+func (s *Store) mentions(ctx context.Context, tx *db.Tx, p personal.Person, after place) ([]place, error) {
+	return db.All(ctx, tx, func(row db.Scanner) (at place, err error) { return at, row.Scan(&at.node, &at.seq, &at.entry) },
+		ofPerson, after.node, after.seq, "%"+p.ID+"%")
+}
+
+// Export calls write for each entry of a person.
+func (l *Log) Export(ctx context.Context, p personal.Person, write func(kind string, value any) error) error {
+	l.flush(ctx)
+	for after := (place{}); ; {
+		var list []place
+		err := l.db.Read(ctx, func(tx *db.Tx) (err error) {
+			list, err = l.mentions(ctx, tx, p, after)
+			return err
+		})
+		if err != nil || len(list) == 0 {
+			return reading(err)
+		}
+		for _, at := range list {
+			e, err := decode(at.entry)
+			if err != nil {
+				continue // it was changed: Verify reports it
+			}
+			if err := write("audit", e); err != nil {
+				return err
+			}
+		}
+		after = list[len(list)-1]
+	}
+}
+
+// Erase replaces a person by the pseudonym in all entries, and removes from them what they
+// were about in particular. That something was done stays, in its place in the chain.
+func (l *Log) Erase(ctx context.Context, p personal.Person) error {
+	l.flush(ctx)
+	for after := (place{}); ; {
+		var list []place
+		err := l.db.Write(ctx, func(tx *db.Tx) (err error) {
+			if list, err = l.mentions(ctx, tx, p, after); err != nil {
+				return err
+			}
+			for _, at := range list {
+				if err := redact(ctx, tx, at, p); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || len(list) < redactedAtOnce {
+			return reading(err)
+		}
+		after = list[len(list)-1]
+	}
+}
+
+func redact(ctx context.Context, tx *db.Tx, at place, p personal.Person) error {
+	e, err := decode(at.entry)
+	if err != nil || e.Hash == "" {
+		return nil //nolint:nilerr // it was changed: Verify reports it
+	}
+	e = e.without(p)
+	r := rowOf(&e, sign(e.appendUnsigned(nil), e.Hash))
+	_, err = tx.Exec(ctx, `UPDATE audit_log SET who = $1, name = $2, subject = $3, entry = $4 WHERE node = $5 AND seq = $6`, r.who, r.name, r.subject, r.entry, at.node, at.seq)
+	return err
+}
+
+// without returns the entry with the pseudonym in place of the person.
+func (e *Entry) without(p personal.Person) Entry {
+	rest := *e
+	own := e.For == p.ID || strings.HasSuffix(e.For, "/"+p.ID) || strings.Contains(e.Who, p.ID)
+	replace := strings.NewReplacer(principal.PersonPrefix+p.ID, p.Pseudonym, p.ID, p.Pseudonym)
+	for _, text := range []*string{&rest.Who, &rest.Name, &rest.For, &rest.Client, &rest.Subject, &rest.Rule} {
+		*text = replace.Replace(*text)
+	}
+	if own {
+		rest.Who, rest.Name, rest.Client, rest.Grant, rest.Args, rest.Trace, rest.Request = p.Pseudonym, p.Pseudonym, "", "", "", "", ""
+		_, err := netip.ParseAddr(rest.Subject) // from where they signed in
+		if err == nil || slices.Contains(p.Principals, "key:"+e.Subject) {
+			rest.Subject = p.Pseudonym
+		}
+	}
+	rest.Redacted = true
+	return rest
 }

@@ -236,3 +236,113 @@ func (g *Guard) CountHidden(namespace string) (n int) {
 }
 
 var _ tool.Lister = (*Guard)(nil)
+
+// A server may define a tool otherwise for one person than for others. What is listed for
+// all is checked and pinned as usual; what one person has instead is a variant of it.
+
+// Version grows when variants may be decided otherwise.
+func (g *Guard) Version() uint64 { return g.version.Load() }
+
+// CheckVariant returns a variant of a listed tool, by the upstream's name, with what is
+// suspicious about it; ok is false if it may not be used. Of a pinned upstream only the
+// approved definition may.
+func (g *Guard) CheckVariant(info *tool.Info) (checked tool.Info, ok bool) {
+	c, r := contentOf(definitionOf(info)), g.last.Load()
+	if r == nil || r.tools[info.Ref] == nil {
+		return *info, g.ModeOf(info.Space) != Pinned
+	}
+	if r.tools[info.Ref].refuses(c) != nil {
+		return *info, false
+	}
+	return flagged(*info, c.allFindings(&mentions{info.Space, r.naming, ownNames(g.options.Own())})), true
+}
+
+// refuses says why a variant of the tool may not be used.
+func (j *checkedTool) refuses(variant *content) error {
+	if err := j.allowed(); err != nil || j.pin == nil || j.digest == variant.digest {
+		return err
+	}
+	return fault.New(fault.Denied, "tool %s has another definition for you than the approved one", Visible(j.info.Ref.String())).
+		WithHint("`luanette pin show %s` shows the approved one", j.pin.ID)
+}
+
+// checkPersonal checks a tool as one person's list has it; seen is false if nobody's list
+// that was checked has it.
+func (g *Guard) checkPersonal(namespace string, raw json.RawMessage, name string) (seen bool, err error) {
+	r := g.last.Load()
+	if r == nil {
+		return false, nil
+	}
+	j := r.tools[tool.Ref{Space: namespace, Name: name}]
+	if j == nil {
+		return false, nil
+	}
+	return true, j.refuses(contentOf(raw))
+}
+
+// content is a definition and what its scan found without regard to other tools. It is
+// never changed: lists share it while the definition stays the same.
+type content struct {
+	definition []byte // canonical JSON
+	digest     string
+	findings   []Finding
+	candidates []candidates
+}
+
+// candidates are words in one text of a definition that could be names of tools.
+type candidates struct {
+	after int    // how many findings come before
+	text  int    // which text it is
+	words string // with blanks between
+}
+
+// contentOf reads a definition.
+func contentOf(raw []byte) *content {
+	definition, tree, ok := canonical(raw)
+	c := scan(definition, &tree, ok)
+	c.definition, c.digest = definition, digestOf(definition)
+	return c
+}
+
+// allFindings adds the findings that depend on the names of other tools. The same
+// definition and names always give the same findings.
+func (c *content) allFindings(m *mentions) []Finding {
+	var all []Finding
+	var places []place
+	done := 0
+	for _, s := range c.candidates {
+		name := m.in(s.words)
+		if name == "" || len(all) >= maxFindings {
+			continue
+		}
+		all = append(all, c.findings[done:s.after]...)
+		done = s.after
+		places = append(places, place{s.text, len(all)})
+		all = append(all, Finding{Code: OtherTool, Text: "it mentions " + name})
+	}
+	if all == nil {
+		return c.findings
+	}
+	c.locate(all, places)
+	all = append(all, c.findings[done:]...)
+	return slices.Clip(all[:min(len(all), maxFindings)])
+}
+
+// place is the text of a finding.
+type place struct{ text, finding int }
+
+// locate sets the paths of findings, in the order of their texts. Paths are not stored:
+// they can be much longer than the texts, and most are never needed.
+func (c *content) locate(found []Finding, places []place) {
+	_, tree, ok := canonical(c.definition)
+	n := 0
+	w := walker{twice: !ok || tree.repeats()}
+	w.visit = func(string) {
+		if len(places) > 0 && places[0].text == n {
+			found[places[0].finding].Path = w.where()
+			places = places[1:]
+		}
+		n++
+	}
+	w.value(&tree)
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 const columns = `id, upstream, kind, name, target, digest, definition, flags, approved, approved_target, approved_as, refused, seen, changed, decided, decided_by`
@@ -82,4 +83,11 @@ func (g *Guard) saveDecision(ctx context.Context, p *Pin) (done bool, err error)
 func (g *Guard) stamp(ctx context.Context) (stamp [3]int64, err error) {
 	err = g.db.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(changed), 0), COALESCE(MAX(decided), 0) FROM pins`).Scan(&stamp[0], &stamp[1], &stamp[2])
 	return stamp, err
+}
+
+// Personal lists the tables with decisions of people, which stay.
+func Personal() []personal.Table {
+	return []personal.Table{
+		{Name: "pins", Where: "OWNER(decider) OR decided_by = FULLNAME", Set: "decided_by = PSEUDONYM, decider = PSEUDONYM"},
+	}
 }
