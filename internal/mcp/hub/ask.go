@@ -112,7 +112,11 @@ func capabilityOf(q tool.Question) (name, detail string, ok bool) {
 // ask sends one question as a request on a call's stream and waits for its answer.
 func (s *session) ask(ctx context.Context, say func(wire.Message, bool) bool, q tool.Question) (json.RawMessage, error) {
 	id, reply := s.expectAnswer()
-	defer s.cancelAnswer(id)
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.questions, id)
+	}()
 	if !say(wire.Request(id, q.Method, q.Params), true) {
 		return nil, fault.New(fault.Denied, "ask the client: it accepts no event streams").
 			WithHint("the client must accept text/event-stream to be asked anything")
@@ -151,10 +155,6 @@ type pendingCall struct {
 	bound    [sha256.Size]byte // what the ticket is valid for
 	deadline time.Time
 	back     chan json.RawMessage // the client's input; buffered for one
-}
-
-func newPendingCalls(max int) *pendingCalls {
-	return &pendingCalls{max: max, waiting: map[string]*pendingCall{}}
 }
 
 // add registers a request, with a new ticket that is bound to it.
@@ -245,10 +245,6 @@ type questionSets struct {
 	open []*questionSet
 }
 
-func newQuestionSets() *questionSets {
-	return &questionSets{turn: make(chan struct{}, 1)}
-}
-
 // gatherWindow is how long a single question waits for others to be sent with it, since a
 // tool may ask several at the same time from different goroutines.
 const gatherWindow = 20 * time.Millisecond
@@ -272,7 +268,7 @@ func (req *request) askByInputRequired(ctx context.Context, questions []tool.Que
 	case <-ctx.Done():
 		return nil, waitFault(ctx)
 	}
-	if !slices.ContainsFunc(own.answers, isMissing) {
+	if !slices.ContainsFunc(own.answers, func(answer json.RawMessage) bool { return answer == nil }) {
 		return own.answers, nil // the holder before sent these questions too
 	}
 	if len(questions) == 1 && questions[0].Key == "" {
@@ -285,7 +281,7 @@ func (req *request) questionSets() *questionSets {
 	req.mu.Lock()
 	defer req.mu.Unlock()
 	if req.questions == nil {
-		req.questions = newQuestionSets()
+		req.questions = &questionSets{turn: make(chan struct{}, 1)}
 	}
 	return req.questions
 }
@@ -320,8 +316,6 @@ func (req *request) askAll(ctx context.Context, all *questionSets) error {
 	}
 	return nil
 }
-
-func isMissing(answer json.RawMessage) bool { return answer == nil }
 
 func wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
@@ -488,11 +482,17 @@ func (req *request) askLogin(ctx context.Context, missing missingLogin, cause er
 		case err != nil, !accepted:
 			return cause
 		}
-		if req.awaitLogin(ctx, missing.Upstream, wait) == nil {
-			req.endQuestion(id)
+		// That the person accepted only says that the page was opened.
+		soon, cancel := context.WithTimeout(ctx, wait)
+		err := req.ep.hub.opts.Logins.AwaitLogin(soon, missing.Upstream)
+		cancel()
+		switch {
+		case err == nil && req.era == wire.Legacy: // the page has done its work
+			req.send(wire.Notification(wire.NoteElicitationComplete, rawjson.SetText(nil, "elicitationId", id)), false)
 			return nil
-		}
-		if ctx.Err() != nil {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
 	}
@@ -507,20 +507,6 @@ func (req *request) accepts(ctx context.Context, question tool.Question) (bool, 
 	}
 	action, _ := rawjson.GetText(answers[0], "action")
 	return action == "accept", nil
-}
-
-// awaitLogin waits for a time: that the person accepted only says that the page was opened.
-func (req *request) awaitLogin(ctx context.Context, upstream string, wait time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	return req.ep.hub.opts.Logins.AwaitLogin(ctx, upstream)
-}
-
-// endQuestion tells a client of the sessions era that its page has done its work.
-func (req *request) endQuestion(id string) {
-	if req.era == wire.Legacy {
-		req.send(wire.Notification(wire.NoteElicitationComplete, rawjson.SetText(nil, "elicitationId", id)), false)
-	}
 }
 
 // params are those of the question. Only the sessions era has ids.

@@ -69,7 +69,7 @@ func newEndpoint(h *Hub, name string, b backend) *endpoint {
 		hub:           h,
 		name:          name,
 		backend:       b,
-		sessions:      newSessions(h.opts.Limits.Sessions),
+		sessions:      &sessions{max: h.opts.Limits.Sessions, byID: map[string]*session{}},
 		tasks:         newTaskSource(h.opts, name),
 		listeners:     map[*listener]struct{}{},
 		subscriptions: map[string]int{},

@@ -129,7 +129,9 @@ func (s *session) notified(m wire.Message) bool {
 			return s.cancel(requestID(id))
 		}
 	case wire.NoteRootsChanged:
-		s.rootsChanged()
+		if u := s.ep.hub.opts.Upstreams; u != nil {
+			u.RootsChanged(s)
+		}
 	}
 	return true
 }

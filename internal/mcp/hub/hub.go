@@ -69,7 +69,7 @@ func New(opts Options) *Hub {
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
-	h.pending = newPendingCalls(opts.Limits.Pending)
+	h.pending = &pendingCalls{max: opts.Limits.Pending, waiting: map[string]*pendingCall{}}
 	h.local = newEndpoint(h, "", newLocalBackend(h))
 	if opts.Changes != nil {
 		h.local.stop = opts.Changes(h.local.changed)

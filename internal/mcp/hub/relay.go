@@ -145,8 +145,9 @@ func (r *relayBackend) serve(ctx context.Context, req *request) (json.RawMessage
 		return req.serveTasks(ctx)
 	}
 	result, err := r.peer.Request(ctx, req.method, r.hub.stripParams(req.params), req.caller())
+	var protocol *wire.Error
 	switch {
-	case err != nil && fault.CodeOf(err) == fault.Upstream && !isProtocolError(err) && !isCore(req.method):
+	case err != nil && fault.CodeOf(err) == fault.Upstream && !errors.As(err, &protocol) && !isCore(req.method):
 		// Some servers refuse unknown methods with an HTTP status instead of a
 		// JSON-RPC error.
 		return nil, errNoMethod(req.method)
@@ -212,11 +213,6 @@ func (r *relayBackend) setLevel(ctx context.Context, name string) error {
 		return nil
 	}
 	return err
-}
-
-func isProtocolError(err error) bool {
-	var e *wire.Error
-	return errors.As(err, &e)
 }
 
 // isCore tells whether a relayed method belongs to MCP itself.

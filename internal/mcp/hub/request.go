@@ -462,16 +462,12 @@ func (req *request) completeResult(result json.RawMessage) json.RawMessage {
 
 func (req *request) completeLegacy(result json.RawMessage, has [4]json.RawMessage) json.RawMessage {
 	if has[0] != nil {
-		result = rawjson.DeleteFunc(result, isModernKey)
+		result = rawjson.DeleteFunc(result, func(key []byte) bool { return slices.Contains(resultKeys[:3], string(key)) })
 	}
 	if has[3] != nil && req.method != wire.MethodTasksResult { // its _meta names the task
 		result = wire.StripProtocol(result)
 	}
 	return result
-}
-
-func isModernKey(key []byte) bool {
-	return string(key) == "resultType" || string(key) == "ttlMs" || string(key) == "cacheScope"
 }
 
 // prepend puts members, each followed by a comma, before those of an object.

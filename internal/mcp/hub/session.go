@@ -170,12 +170,6 @@ func (s *session) expectAnswer() (wire.ID, <-chan wire.Message) {
 	return id, reply
 }
 
-func (s *session) cancelAnswer(id wire.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.questions, id)
-}
-
 // deliver passes a client's response to the request that waits for it, and tells whether
 // there is one.
 func (s *session) deliver(m wire.Message) bool {
@@ -272,10 +266,6 @@ type sessions struct {
 
 	mu   sync.Mutex
 	byID map[string]*session
-}
-
-func newSessions(max int) *sessions {
-	return &sessions{max: max, byID: map[string]*session{}}
 }
 
 // add adds a session. At the limit it ends the session that was unused for longest; if all
@@ -468,11 +458,4 @@ func (s *session) Roots(ctx context.Context) (json.RawMessage, error) {
 		return nil, fault.New(fault.Unavailable, "ask the client: it reads no stream")
 	}
 	return s.ask(ctx, func(m wire.Message, _ bool) bool { s.main.send(m.Append(nil)); return true }, question)
-}
-
-// rootsChanged passes the client's notification to the upstreams that it uses.
-func (s *session) rootsChanged() {
-	if u := s.ep.hub.opts.Upstreams; u != nil {
-		u.RootsChanged(s)
-	}
 }

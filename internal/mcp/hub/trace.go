@@ -83,9 +83,8 @@ func (h *Hub) observe(ctx context.Context, req *request) (context.Context, func(
 		return ctx, func(json.RawMessage, error) {}
 	}
 	var span trace.Span = silent.Span{}
-	attrs := req.attributes()
 	if h.opts.Tracer != nil {
-		shown := attrs
+		shown := req.attributes()
 		if resp := req.current(); resp != nil {
 			shown = append(shown, attribute.String("jsonrpc.request.id", string(resp.id)))
 		}

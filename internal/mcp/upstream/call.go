@@ -96,7 +96,7 @@ func (c *connection) beginCall(r *request, call *tool.Call, counted bool) (repea
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := r.about
-	info := c.find(name)
+	info, _ := c.tools.find(name) // a tool that is not listed has no hints
 	if !c.spec.permits(name) || c.spec.ReadOnly && !info.Hints.ReadOnly {
 		return false, fault.New(fault.Denied, "tool %s.%s is not allowed by the configuration", c.spec.Name, name).
 			WithHint("see allowed_tools, disabled_tools and read_only of upstream %s", c.spec.Name)
@@ -146,12 +146,6 @@ func (c *connection) endCall(failed, counted bool) {
 	}
 }
 
-// find looks a tool up. A tool that is not listed has no hints. c.mu is held.
-func (c *connection) find(name string) tool.Info {
-	info, _ := c.tools.find(name)
-	return info
-}
-
 // request waits for a session, as long as the spec allows, and sends the request.
 // A request that the server cannot have seen is repeated within that time, one
 // whose outcome is unknown only if it is repeatable.
@@ -162,12 +156,14 @@ func (c *connection) request(ctx context.Context, r *request, repeatable bool) (
 	defer func() { r.endSpan(span, err) }()
 	var since time.Time // when the wait for a session began
 	for try := 1; ; try++ {
-		s, err := c.waitFor(ctx, r.caller, &since)
+		s, err := c.waitForSession(ctx, r.caller, &since)
 		if err != nil {
 			return nil, unsent(err, try)
 		}
 		result, err = s.request(ctx, r)
-		c.setLastUsed()
+		c.mu.Lock()
+		c.lastUsed = time.Now() // keeps a lazy server running
+		c.mu.Unlock()
 		if err == nil {
 			return result, nil
 		}
@@ -203,25 +199,17 @@ func (c *connection) timeouts(method string) (silent, total time.Duration) {
 	return c.spec.timeout(), c.spec.maxTime()
 }
 
-// setLastUsed keeps a lazy server running.
-func (c *connection) setLastUsed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lastUsed = time.Now()
-}
-
 // waitForSession returns the current session. If there is none, it wakes the
 // connection and waits for it as long as the spec says, counted from since, which
 // the first wait sets. A server that is starting is given the time that it needs: only
-// ctx ends the wait for it.
-func (c *connection) waitForSession(ctx context.Context, since *time.Time) (*session, error) {
-	return c.waitFor(ctx, nil, since)
-}
-
-// waitFor is waitForSession for a caller, who is told what the call waits for.
-func (c *connection) waitFor(ctx context.Context, caller *tool.Caller, since *time.Time) (*session, error) {
-	if s := c.currentSession(); s != nil {
-		return s, nil
+// ctx ends the wait for it. The caller, if there is one, is told what the call waits for.
+func (c *connection) waitForSession(ctx context.Context, caller *tool.Caller, since *time.Time) (*session, error) {
+	c.mu.Lock()
+	c.lastUsed = time.Now()
+	current := c.session
+	c.mu.Unlock()
+	if current != nil {
+		return current, nil
 	}
 	defer c.addWaiter()()
 	if since.IsZero() {
@@ -260,14 +248,6 @@ func (c *connection) waitFor(ctx context.Context, caller *tool.Caller, since *ti
 	}
 }
 
-// currentSession is the session, or nil.
-func (c *connection) currentSession() *session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lastUsed = time.Now()
-	return c.session
-}
-
 // isHopeless reports whether a call should wait no longer; late says that its time
 // to wait is over. c.mu is held.
 func (c *connection) isHopeless(late bool) bool {
@@ -275,7 +255,7 @@ func (c *connection) isHopeless(late bool) bool {
 	case StateNeedsAuth:
 		return true
 	case StateFailed:
-		return late || !c.canWake()
+		return late || time.Since(c.since) < min(failedLeast, c.opts.FailedRetry) // a call triggers no attempt yet
 	}
 	return late && !c.isStarting()
 }
@@ -398,8 +378,15 @@ func (s *session) exchange(ctx context.Context, timeout *callTimeout, r *request
 	if r.method == wire.MethodTasksResult {
 		p.task = r.about
 	}
-	s.addPending(id, p)
-	defer s.finishPending(id, p)
+	s.mu.Lock()
+	s.pending[id] = p
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.pending, id)
+		s.mu.Unlock()
+		p.finish()
+	}()
 
 	var answer wire.Message
 	var err error
@@ -425,19 +412,6 @@ func (s *session) exchange(ctx context.Context, timeout *callTimeout, r *request
 		return nil, errors.New("result is not an object: " + excerpt(answer.Result))
 	}
 	return answer.Result, nil
-}
-
-func (s *session) addPending(id wire.ID, p *pendingCall) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pending[id] = p
-}
-
-func (s *session) finishPending(id wire.ID, p *pendingCall) {
-	s.mu.Lock()
-	delete(s.pending, id)
-	s.mu.Unlock()
-	p.finish()
 }
 
 // failPending ends every pending call, because the transport has ended.

@@ -137,7 +137,7 @@ func (c *httpClient) do(ctx context.Context, method string, to *url.URL, header 
 	if c.login == nil {
 		return c.send(ctx, method, to, header, body)
 	}
-	token, err := c.login.token(ctx)
+	token, err := c.login.login.Token(ctx, c.login.spec)
 	if err != nil {
 		return nil, notSent(err)
 	}
@@ -265,11 +265,6 @@ func (o *Options) tokenSource(spec Spec, u *url.URL, header http.Header) *tokenS
 		return nil
 	}
 	return &tokenSource{o.Login, spec}
-}
-
-// token is the current token; empty for none.
-func (s *tokenSource) token(ctx context.Context) (string, error) {
-	return s.login.Token(ctx, s.spec)
 }
 
 // renew returns another token after one was refused.

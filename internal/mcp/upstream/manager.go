@@ -404,7 +404,7 @@ func (m *Manager) Refresh(ctx context.Context, name string) error {
 	}
 	return m.with(ctx, name, func(c *connection) error {
 		c.retryNow()
-		s, err := c.waitForSession(ctx, new(time.Time))
+		s, err := c.waitForSession(ctx, nil, new(time.Time))
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (p *Peer) Describe(ctx context.Context) (capabilities, serverInfo, instruct
 	cached, s := c.cached, c.session
 	c.mu.Unlock()
 	if s == nil && cached.Capabilities == nil {
-		if s, err = c.waitForSession(ctx, new(time.Time)); err != nil {
+		if s, err = c.waitForSession(ctx, nil, new(time.Time)); err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -190,14 +190,6 @@ func (c *connection) subscribe(ctx context.Context, r *request) (json.RawMessage
 		return json.RawMessage(`{}`), nil
 	}
 	return c.request(ctx, r, true)
-}
-
-func subscribeRequest(uri string, timeout time.Duration) *request {
-	return &request{method: wire.MethodSubscribe, params: rawjson.SetText(nil, "uri", uri), timeout: timeout}
-}
-
-func levelRequest(level string, timeout time.Duration) *request {
-	return &request{method: wire.MethodSetLevel, params: rawjson.SetText(nil, "level", level), timeout: timeout}
 }
 
 // Instructions returns what a server says about its use, or last said; "" if it says

@@ -52,7 +52,12 @@ func (s *session) handleMessage(call wire.ID, m wire.Message) {
 		s.notify(m.Method, m.Params)
 	case wire.NoteCancelled:
 		id, _ := rawjson.Get(m.Params, "requestId")
-		s.cancelQuestion(wire.ID(id))
+		s.mu.Lock()
+		cancel := s.questions[wire.ID(id)]
+		s.mu.Unlock()
+		if cancel != nil {
+			cancel()
+		}
 	case wire.NoteListenAcknowledged:
 		s.mu.Lock()
 		acked := s.acked
@@ -90,7 +95,8 @@ func (s *session) callOfOnlyClient(canHandle func(*tool.Caller) bool) (p *pendin
 		if candidate.caller == nil || !canHandle(candidate.caller) {
 			continue
 		}
-		if p == nil || !sameClient(p.caller, candidate.caller) {
+		same := p != nil && (p.caller == candidate.caller || p.caller.Client != nil && p.caller.Client == candidate.caller.Client)
+		if !same {
 			count++
 		}
 		p = candidate
@@ -100,9 +106,6 @@ func (s *session) callOfOnlyClient(canHandle func(*tool.Caller) bool) (p *pendin
 	}
 	return p, count
 }
-
-// sameClient reports whether two callers are the same client.
-func sameClient(a, b *tool.Caller) bool { return a == b || a.Client != nil && a.Client == b.Client }
 
 // answerQuestion handles a request of the server and sends the response.
 func (s *session) answerQuestion(ctx context.Context, call wire.ID, m wire.Message) {
@@ -125,15 +128,6 @@ func (s *session) answerQuestion(ctx context.Context, call wire.ID, m wire.Messa
 	}
 }
 
-func (s *session) cancelQuestion(id wire.ID) {
-	s.mu.Lock()
-	cancel := s.questions[id]
-	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
-}
-
 // reply is the result of a request of the server, which the caller of the call
 // that it belongs to gives.
 func (s *session) reply(ctx context.Context, call wire.ID, m wire.Message) (json.RawMessage, error) {
@@ -149,7 +143,8 @@ func (s *session) reply(ctx context.Context, call wire.ID, m wire.Message) (json
 		return s.replyRoots(ctx, call, question)
 	}
 	p, count := s.callFor(call, func(c *tool.Caller) bool { return canAnswer(c, m.Method) })
-	if task := relatedTask(m.Params); task != "" {
+	related, _ := rawjson.Get(wire.Meta(m.Params), wire.MetaRelatedTask)
+	if task, _ := rawjson.GetText(related, "taskId"); task != "" { // the question belongs to that task
 		p, count = s.callForTask(task, m.Method), 1
 	}
 	switch {
@@ -159,13 +154,6 @@ func (s *session) reply(ctx context.Context, call wire.ID, m wire.Message) (json
 		return declineQuestion(m.Method)
 	}
 	return p.ask(ctx, question)
-}
-
-// relatedTask is the task that a question of a server belongs to, or empty.
-func relatedTask(params json.RawMessage) string {
-	related, _ := rawjson.Get(wire.Meta(params), wire.MetaRelatedTask)
-	id, _ := rawjson.GetText(related, "taskId")
-	return id
 }
 
 // callForTask is the request for the result of a task, if its caller can answer the

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -174,11 +175,14 @@ func (c *connection) restoreSubscriptions(ctx context.Context, s *session) {
 		uris = append(uris, uri)
 	}
 	c.mu.Unlock()
+	restore := func(method, key, value string) {
+		_, _ = s.request(ctx, &request{method: method, params: rawjson.SetText(nil, key, value), timeout: c.opts.HealthTimeout})
+	}
 	if level != "" {
-		_, _ = s.request(ctx, levelRequest(level, c.opts.HealthTimeout))
+		restore(wire.MethodSetLevel, "level", level)
 	}
 	for _, uri := range uris {
-		_, _ = s.request(ctx, subscribeRequest(uri, c.opts.HealthTimeout))
+		restore(wire.MethodSubscribe, "uri", uri)
 	}
 }
 
@@ -226,16 +230,13 @@ func (c *connection) stillSilent(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var silent *silentError
-	if errors.As(c.err, &silent) && timedOut(err) {
+	var start *startTimeoutError
+	timedOut := fault.CodeOf(err) == fault.Timeout || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &start) || errors.Is(err, errNoProgress)
+	if timedOut && errors.As(c.err, &silent) {
 		return silent
 	}
 	return err
-}
-
-// timedOut reports whether an attempt ended because there was no answer.
-func timedOut(err error) bool {
-	return fault.CodeOf(err) == fault.Timeout || errors.Is(err, os.ErrDeadlineExceeded) ||
-		isStartTimeout(err) || errors.Is(err, errNoProgress)
 }
 
 // abort fails the active calls with the reason why the session is about to be closed, if
@@ -293,14 +294,15 @@ func (c *connection) waitToReconnect(ctx context.Context, err error, served bool
 		c.backoffStep++
 		f = failure{err: err, attempt: c.attempt, changed: c.repeated.add(err)}
 		c.state, c.since = StateReconnecting, time.Now()
-		f.least = minDelay(c.attempt)
+		// Callers that wake the connection cannot make it retry, and start processes, in a loop.
+		f.least = min(time.Duration(c.attempt)*20*time.Millisecond, 500*time.Millisecond)
 		f.delay = max(c.opts.Backoff.Delay(c.backoffStep), f.least)
 		switch {
 		case auth:
 			c.state, c.challenge, f.delay = StateNeedsAuth, challenge, c.opts.AuthRetry
 		case c.isDenied(err):
 			c.state, f.delay = StateNeedsAuth, c.spec.idle()
-		case c.spec.Command != "" && c.repeated.isFinal(c.attempt):
+		case c.spec.Command != "" && (c.repeated.count >= finalRepetitions || c.attempt >= finalFailures):
 			c.state, f.delay, f.least = StateFailed, c.opts.FailedRetry, min(failedLeast, c.opts.FailedRetry)
 		}
 		f.state, c.next = c.state, time.Now().Add(f.delay)
@@ -374,16 +376,6 @@ func (r *repetition) add(err error) (changed bool) {
 	return changed
 }
 
-func (r *repetition) isFinal(attempts int) bool {
-	return r.count >= finalRepetitions || attempts >= finalFailures
-}
-
-// minDelay is the shortest delay after so many failures in a row, so that callers
-// that wake the connection cannot make it retry, and start processes, in a loop.
-func minDelay(attempt int) time.Duration {
-	return min(time.Duration(attempt)*20*time.Millisecond, 500*time.Millisecond)
-}
-
 // sleepUntilRetry waits for the delay. After the least delay a caller ends the wait
 // and resets the backoff, unless credentials are missing. Somebody who asks for an
 // attempt ends it at once.
@@ -423,11 +415,6 @@ func (c *connection) retryNow() {
 		}
 		signal(c.retry)
 	})
-}
-
-// canWake reports whether a call triggers an attempt in StateFailed; c.mu is held.
-func (c *connection) canWake() bool {
-	return time.Since(c.since) >= min(failedLeast, c.opts.FailedRetry)
 }
 
 // asleep reports whether a lazy server should not run now.

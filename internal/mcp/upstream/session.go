@@ -181,11 +181,6 @@ type startTimeoutError struct{ limit time.Duration }
 
 func (e *startTimeoutError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }
 
-func isStartTimeout(err error) bool {
-	var timeout *startTimeoutError
-	return errors.As(err, &timeout)
-}
-
 // tryNextEndpoint reports whether something answered, but not like an MCP server
 // with this transport.
 func tryNextEndpoint(err error) bool {

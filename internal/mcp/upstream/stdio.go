@@ -45,7 +45,7 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	stderr, refused := newStderrLines(), newRefusals()
+	stderr, refused := &stderrLines{ended: make(chan struct{})}, &refusals{more: make(chan struct{})}
 	p, err := o.startProcess(spec, env, func(r profile.Refusal) {
 		refused.add(r)
 		line := "sandbox: " + r.String()
@@ -281,7 +281,11 @@ func (w *stdioWriter) write(ctx context.Context, done <-chan struct{}, line []by
 	if ended := w.finish(); errors.Is(err, os.ErrDeadlineExceeded) && !ended {
 		err = context.Cause(ctx)
 		if n > 0 {
-			w.rest.Go(func() { w.writeRest(line[n:]) })
+			w.rest.Go(func() {
+				defer func() { <-w.turn }()
+				more, _ := w.file.Write(line[n:]) // if it fails, the process has ended
+				w.written += int64(more)
+			})
 			return position, err
 		}
 	}
@@ -290,13 +294,6 @@ func (w *stdioWriter) write(ctx context.Context, done <-chan struct{}, line []by
 		return notWritten, notSent(err)
 	}
 	return position, err
-}
-
-// writeRest writes the rest of a line and gives up the turn.
-func (w *stdioWriter) writeRest(line []byte) {
-	defer func() { <-w.turn }()
-	n, _ := w.file.Write(line) // if it fails, the process has ended
-	w.written += int64(n)
 }
 
 // begin returns the number of the line to write.
@@ -372,8 +369,6 @@ type stderrLines struct {
 	last  []string
 	count int
 }
-
-func newStderrLines() *stderrLines { return &stderrLines{ended: make(chan struct{})} }
 
 func (l *stderrLines) add(line string) {
 	l.mu.Lock()
@@ -467,8 +462,6 @@ type refusals struct {
 	list []profile.Refusal
 	more chan struct{} // closed when there is another
 }
-
-func newRefusals() *refusals { return &refusals{more: make(chan struct{})} }
 
 func (r *refusals) add(one profile.Refusal) {
 	r.mu.Lock()

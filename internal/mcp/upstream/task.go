@@ -233,7 +233,7 @@ const (
 
 // followTask is FollowTask for one connection.
 func (c *connection) followTask(ctx context.Context, id string, caller *tool.Caller, changed func(tool.Task)) (tool.Task, error) {
-	s, err := c.waitForSession(ctx, new(time.Time))
+	s, err := c.waitForSession(ctx, nil, new(time.Time))
 	if err != nil {
 		return tool.Task{}, err
 	}
