@@ -273,7 +273,7 @@ func (p *postgres) empty(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (p *postgres) fillTables(ctx context.Context, f func(*Filling) error) (err error) {
-	inner := &postgres{config: p.config, where: p.where, most: p.most, filling: true}
+	inner := &postgres{config: p.config, plain: p.plain, where: p.where, most: p.most, filling: true}
 	d, err := open(ctx, inner, Options{})
 	if err != nil {
 		return err
