@@ -44,7 +44,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	}
 	srv.temp = temp
 	pool := srv.config.ScriptMemory(srv.options.Env)
-	javascript, err := srv.openJavaScript(pool)
+	javascript, err := srv.openJavaScript(pool) //nolint:contextcheck // its modules outlive the start
 	if err != nil {
 		return err
 	}

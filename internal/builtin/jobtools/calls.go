@@ -80,7 +80,7 @@ func (t Tasks) cancelCall(ctx context.Context, id string) error {
 // questionOf is an approval as a question of its task; none if somebody else must decide.
 func (t Tasks) questionOf(ctx context.Context, a *approval.Approval) (map[string]json.RawMessage, error) {
 	if t.Approvals.Refusal(ctx, a) != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // somebody else is asked
 	}
 	params, err := script.ApprovalQuestion(&host.Paused{RunInfo: a.RunInfo, Plan: a.Plan, Complete: a.Complete, Incomplete: a.Incomplete})
 	if err != nil {

@@ -71,7 +71,9 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 		return e, found
 	}
 	e = newEndpoint(h, namespace, &relayBackend{hub: h, namespace: namespace, peer: peer})
-	e.owner, e.stop = key.owner, peer.Watch(func(method string, params json.RawMessage) { e.changed(method, params, nil) })
+	e.owner = key.owner
+	//nolint:contextcheck // what an upstream tells belongs to no request
+	e.stop = peer.Watch(func(method string, params json.RawMessage) { e.changed(method, params, nil) })
 	h.mu.Lock()
 	closed := h.closed
 	if !closed {

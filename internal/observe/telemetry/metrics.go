@@ -226,7 +226,7 @@ func (t *Telemetry) Metrics() func(http.ResponseWriter, *http.Request) error {
 		encoder := expfmt.NewEncoder(w, format)
 		for _, family := range families {
 			if encoder.Encode(family) != nil {
-				return nil // the client is gone
+				return nil //nolint:nilerr // the client is gone
 			}
 		}
 		if end, ok := encoder.(io.Closer); ok {
