@@ -164,8 +164,12 @@ func (e *Expose) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalTOML writes what UnmarshalText and a list mean.
-func (e Expose) MarshalTOML() ([]byte, error) { return e.MarshalJSON() }
+// MarshalTOML writes what MarshalJSON does, with a space between names: a quote within a name
+// is escaped.
+func (e Expose) MarshalTOML() ([]byte, error) {
+	text, err := e.MarshalJSON()
+	return bytes.ReplaceAll(text, []byte(`","`), []byte(`", "`)), err
+}
 
 // MarshalJSON writes "all", "none" or a list of names.
 func (e Expose) MarshalJSON() ([]byte, error) {
