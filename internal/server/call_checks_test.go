@@ -139,7 +139,7 @@ do = "approve"
 tool = "readonly.*"
 do = "read_only"
 [mcp]
-mode = "direct"
+menu = "full"
 [keys.root]
 env = "ROOT"
 scopes = ["admin"]

@@ -39,7 +39,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 	})
 	file := configtest.WriteFile(t, `
 [mcp]
-mode = "direct"
+menu = "full"
 [upstreams.one]
 url = "`+upstream.URL+`"
 expose = "all"

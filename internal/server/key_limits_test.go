@@ -53,7 +53,7 @@ func TestKeyNamespaces(t *testing.T) {
 	one, two := serveTools(t, "one", echoTool{}), serveTools(t, "two", echoTool{})
 	file := configtest.WriteFile(t, `
 [mcp]
-mode = "direct"
+menu = "full"
 [upstreams.one]
 url = "`+one+`"
 expose = "all"

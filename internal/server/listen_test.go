@@ -56,7 +56,7 @@ func TestTooLargeRequestsAreRefused(t *testing.T) {
 		"a chat": {"POST /api/v1/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 50000000\r\n\r\n" +
 			strings.Repeat(" ", 40_000_000), "413"},
 		"a login": {"POST /api/v1/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n" +
-			strings.Repeat(" ", 100_000), "400"},
+			strings.Repeat(" ", 100_000), "413"},
 	} {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 		if err != nil {

@@ -34,7 +34,7 @@ func startTickets(t *testing.T) (clients map[string]keyClient, srv *Server) {
 	t.Helper()
 	var file strings.Builder
 	env := config.Environment{"ROOT": "root-token"}
-	file.WriteString("[mcp]\nmode = \"code\"\npinned = [\"tickets@acme.ask\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n")
+	file.WriteString("[mcp]\nmenu = \"code\"\npinned = [\"tickets@acme.ask\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n")
 	for name, table := range map[string]string{"server": "upstreams", "acme": "orgs.acme.upstreams", "beta": "orgs.beta.upstreams"} {
 		fmt.Fprintf(&file, "[%s.tickets]\nurl = %q\n", table, serveTools(t, name, tickets{name}))
 		if name != "acme" {
