@@ -148,7 +148,7 @@ func reached(connections []egress.Connection) (entries []string) {
 func ListAll(ctx context.Context, srv *server.Server, name string) error {
 	srv.Upstreams().Start(ctx, name)
 	status, _ := srv.Upstreams().Status(name)
-	peer, _, ok := srv.Upstreams().Relayed(ctx, name)
+	peer, ok := srv.Upstreams().Relayed(ctx, name)
 	if !ok || status.State != string(upstream.StateConnected) {
 		return fault.New(fault.Unavailable, "upstream %s is %s: %s", name, status.State, status.Error).WithHint("%s", status.Hint)
 	}

@@ -58,12 +58,12 @@ type peers struct {
 
 // Peer returns the view of one upstream.
 func (p peers) Peer(ctx context.Context, name string) (hub.Peer, bool) {
-	relayed, find, ok := p.Relayed(ctx, name)
+	relayed, ok := p.Relayed(ctx, name)
 	if !ok {
 		return nil, false
 	}
 	return peerview.New(relayed, name, peerview.Options{
-		Find: find, Catalog: p.Catalog, Overlay: p.Overlay, Pins: p.srv.pins,
+		Catalog: p.Catalog, Overlay: p.Overlay, Pins: p.srv.pins,
 		Transformed: func() bool {
 			hooks := p.srv.hooks.Load()
 			return hooks != nil && hooks.SeesTools()

@@ -20,8 +20,6 @@ import (
 
 // Options are the parts that decide what is visible.
 type Options struct {
-	// Find finds one of the upstream's own tools, as the caller has it.
-	Find    func(ctx context.Context, ref tool.Ref) (tool.Info, bool)
 	Catalog *catalog.Catalog
 	Overlay *overlay.Source
 	Pins    *pin.Guard
@@ -46,22 +44,21 @@ func (p peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	info, known := p.Find(ctx, call.Ref)
+	info, known := p.Peer.Find(ctx, call.Ref.Name)
 	if !known {
 		info.Ref = call.Ref
 	}
 	return p.Catalog.Relay(ctx, info, call, params, p.Peer)
 }
 
-// InputSchema is the schema of the arguments of a tool that the caller may see.
-func (p peer) InputSchema(ctx context.Context, name string) (json.RawMessage, bool) {
-	ref := tool.Ref{Space: p.name, Name: name}
-	info, found := p.Find(ctx, ref)
+// Find finds a tool that the caller may see.
+func (p peer) Find(ctx context.Context, name string) (tool.Info, bool) {
+	info, found := p.Peer.Find(ctx, name)
 	who := principal.Of(ctx)
-	if found && (who.Restricted() || !p.Catalog.ShowsAll(who)) {
-		found = p.Catalog.Shows(ctx, ref)
+	if found && (who.Restricted() || !p.Catalog.ShowsAll(who)) && !p.Catalog.Shows(ctx, tool.Ref{Space: p.name, Name: name}) {
+		return tool.Info{}, false
 	}
-	return info.Input, found
+	return info, found
 }
 
 // Request relays any other request, and removes from lists what the caller may not see.

@@ -81,6 +81,8 @@ func (r *remote) Describe(context.Context) (capabilities, serverInfo, instructio
 	return json.RawMessage(`{"tools":{}}`), json.RawMessage(`{"name":"docs"}`), json.RawMessage(`"Search first."`), r.err
 }
 
+func (*remote) Find(context.Context, string) (tool.Info, bool) { return tool.Info{}, false }
+
 func (r *remote) Watch(func(string, json.RawMessage)) (stop func()) { return func() {} }
 
 // fixture is the view of docs.
@@ -112,7 +114,7 @@ func view(t *testing.T, mode pin.Mode) *fixture {
 	tools.Add(f.overlay)
 	tools.Refresh(t.Context())
 	f.Peer = peerview.New(f.remote, "docs", peerview.Options{
-		Find: func(context.Context, tool.Ref) (tool.Info, bool) { return tool.Info{}, false }, Catalog: tools, Overlay: f.overlay, Pins: f.pins,
+		Catalog: tools, Overlay: f.overlay, Pins: f.pins,
 		Transformed: func() bool { return f.transformed },
 	})
 	return f

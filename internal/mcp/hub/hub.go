@@ -273,6 +273,8 @@ type Peer interface {
 	Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error)
 	// Describe returns what the upstream answered to initialize or server/discover.
 	Describe(ctx context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error)
+	// Find finds one of its tools, as the caller has it, in the list that is known.
+	Find(ctx context.Context, name string) (tool.Info, bool)
 	// Watch calls notify, one call at a time, for each notification that the upstream
 	// sends outside of calls, until stop is called.
 	Watch(notify func(method string, params json.RawMessage)) (stop func())

@@ -228,8 +228,8 @@ func (o *localBackend) toolList(menu string) *toolList {
 	return l
 }
 
-// schemaFinder is implemented by sources and upstreams that find the schema of one tool's
-// arguments, as the caller sees it, without listing all tools.
+// schemaFinder is implemented by sources that find the schema of one tool's arguments without
+// listing all tools.
 type schemaFinder interface {
 	InputSchema(ctx context.Context, name string) (json.RawMessage, bool)
 }

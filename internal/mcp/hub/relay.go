@@ -246,10 +246,6 @@ func (r *relayBackend) forgetLists(func(string) bool) {}
 
 // inputSchema is that of the last known list. Without it the upstream checks the call itself.
 func (r *relayBackend) inputSchema(ctx context.Context, name string) json.RawMessage {
-	finder, ok := r.peer.(schemaFinder)
-	if !ok {
-		return nil
-	}
-	schema, _ := finder.InputSchema(ctx, name)
-	return schema
+	info, _ := r.peer.Find(ctx, name)
+	return info.Input
 }

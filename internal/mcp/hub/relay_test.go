@@ -52,6 +52,8 @@ func (s *scripted) Request(_ context.Context, method string, params json.RawMess
 	return json.RawMessage("{}"), nil
 }
 
+func (*scripted) Find(context.Context, string) (tool.Info, bool) { return tool.Info{}, false }
+
 func (s *scripted) Call(ctx context.Context, call tool.Call, params json.RawMessage) (tool.Result, error) {
 	raw, err := s.Request(ctx, wire.MethodToolsCall, params, call.Caller)
 	return tool.Result{Raw: raw}, err
@@ -236,8 +238,8 @@ type listing struct {
 	schema string
 }
 
-func (l *listing) InputSchema(context.Context, string) (json.RawMessage, bool) {
-	return json.RawMessage(l.schema), true
+func (l *listing) Find(context.Context, string) (tool.Info, bool) {
+	return tool.Info{Input: json.RawMessage(l.schema)}, true
 }
 
 // Arguments repeated in headers are checked against the schema that is known at each call.

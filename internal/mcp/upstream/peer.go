@@ -50,6 +50,11 @@ func (p *Peer) Call(ctx context.Context, call tool.Call, params json.RawMessage)
 	return p.manager.callTool(p.as(ctx), call, params, strict)
 }
 
+// Find finds one of its tools in the list that is known.
+func (p *Peer) Find(ctx context.Context, name string) (tool.Info, bool) {
+	return p.manager.Find(p.as(ctx), tool.Ref{Space: p.name, Name: name})
+}
+
 // Request relays any other request with raw params. It returns the raw result
 // without the protocol's keys in its _meta. An error that the server sent is a
 // *wire.Error in the chain. caller may be nil.

@@ -64,26 +64,26 @@ func (u *Set) Owner(ctx context.Context, name string) string {
 	return principal.Of(ctx).LoginOwner()
 }
 
-// Relayed returns an upstream, or a namespace of this process, for /mcp/NAME, and the
-// function that finds its tools. If each principal has a connection of its own, it is that
-// of the principal of ctx.
-func (u *Set) Relayed(ctx context.Context, name string) (peer hub.Peer, find func(context.Context, tool.Ref) (tool.Info, bool), ok bool) {
+// Relayed returns an upstream, or a namespace of this process, for /mcp/NAME. If each
+// principal has a connection of its own, it is that of the principal of ctx.
+func (u *Set) Relayed(ctx context.Context, name string) (hub.Peer, bool) {
 	if p := u.local(name); p != nil {
-		return p, p.find, true
+		return p, true
 	}
 	relayed, ok := u.Manager.Peer(name)
 	if !ok || IsPrivate(name) {
-		return nil, nil, false // not a typed nil
+		return nil, false // not a typed nil
 	}
 	if u.Manager.Personal(name) {
 		relayed = relayed.For(principal.Of(ctx))
 	}
-	return relayed, u.Manager.Find, true
+	return relayed, true
 }
 
-func (p *inProcess) find(ctx context.Context, ref tool.Ref) (tool.Info, bool) {
+// Find implements hub.Peer.
+func (p *inProcess) Find(ctx context.Context, name string) (tool.Info, bool) {
 	tools, _ := p.source.Tools(ctx) // from memory
-	i := slices.IndexFunc(tools, func(info tool.Info) bool { return info.Name == ref.Name })
+	i := slices.IndexFunc(tools, func(info tool.Info) bool { return info.Name == name })
 	if i < 0 {
 		return tool.Info{}, false
 	}

@@ -34,7 +34,7 @@ func TestInProcess(t *testing.T) {
 	if list := f.List(); !ok || len(list) != 1 || list[0].Namespace != "here" || s.State != "connected" || s.Tools != 1 || s.Transport != upstreamset.TransportInProcess {
 		t.Errorf("listed as %+v", list)
 	}
-	peer, find, ok := f.Relayed(t.Context(), "here")
+	peer, ok := f.Relayed(t.Context(), "here")
 	if !ok {
 		t.Fatal("it is not served")
 	}
@@ -47,7 +47,7 @@ func TestInProcess(t *testing.T) {
 	if _, err := peer.Request(t.Context(), wire.MethodPromptsList, nil, nil); err == nil {
 		t.Error("it has prompts")
 	}
-	if _, known := find(t.Context(), tool.Ref{Name: "say"}); !known {
+	if _, known := peer.Find(t.Context(), "say"); !known {
 		t.Error("say is not found")
 	}
 	if tools, err := f.Refresh(t.Context(), "here"); err != nil || len(tools) != 1 {
