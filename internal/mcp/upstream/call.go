@@ -59,15 +59,13 @@ func (m *Manager) with(ctx context.Context, name string, do func(*connection) er
 // callTool checks that the spec allows the tool, counts the call and makes it.
 // params are those of the request.
 func (c *connection) callTool(ctx context.Context, call tool.Call, params json.RawMessage, strict bool) (tool.Result, error) {
-	r := request{method: wire.MethodToolsCall, params: params, meta: call.Meta, caller: call.Caller, about: call.Ref.Name}
-	counted := !tool.IsForPlan(ctx)
-	repeatable, err := c.beginCall(&r, &call, counted)
+	r := outcall{method: wire.MethodToolsCall, params: params, meta: call.Meta, caller: call.Caller, about: call.Ref.Name}
+	repeatable, err := c.prepare(&r, &call)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if r.caller == nil {
-		r.caller = &noCaller
-	}
+	counted := !tool.IsForPlan(ctx)
+	c.stats.begin(r.about, counted)
 	var answer json.RawMessage
 	if strict && r.task {
 		err = wire.NeedsTasks()
@@ -82,74 +80,36 @@ func (c *connection) callTool(ctx context.Context, call tool.Call, params json.R
 	if r.task && err == nil {
 		result, err = c.finishTaskCall(ctx, call, answer)
 	}
-	c.endCall(err != nil || r.failed, counted)
+	c.stats.end(err != nil || r.failed, counted)
 	return result, err
 }
 
 // noCaller receives nothing, but with a caller progress extends the timeout.
 var noCaller tool.Caller
 
-// beginCall adds to the request what is known of its tool and counts the call. It
-// reports whether the tool may be called again if the outcome is unknown, or that
-// the spec does not allow the tool.
-func (c *connection) beginCall(r *request, call *tool.Call, counted bool) (repeatable bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	name := r.about
-	info, _ := c.tools.find(name) // a tool that is not listed has no hints
-	if !c.spec.permits(name) || c.spec.ReadOnly && !info.Hints.ReadOnly {
-		return false, fault.New(fault.Denied, "tool %s.%s is not allowed by the configuration", c.spec.Name, name).
-			WithHint("see allowed_tools, disabled_tools and read_only of upstream %s", c.spec.Name)
+// prepare adds to the request what is known of its tool. It reports whether the tool may be
+// called again if the outcome is unknown, or that the spec does not allow the tool.
+func (c *connection) prepare(r *outcall, call *tool.Call) (repeatable bool, err error) {
+	info, support := c.known.prepare(r, call.Args)
+	if !c.spec.Load().allows(r.about, info.Hints) {
+		return false, fault.New(fault.Denied, "tool %s.%s is not allowed by the configuration", c.name, r.about).
+			WithHint("see allowed_tools, disabled_tools and read_only of upstream %s", c.name)
 	}
-	for _, p := range c.tools.headers[name] {
-		if value, ok := p.Value(call.Args); ok {
-			r.headers = append(r.headers, Header{p.Header, value})
-		}
-	}
-	if info.Name != "" {
-		r.label = c.toolLabel(info.Name)
-	}
-	support := c.tools.tasks[name]
 	if call.Task != nil {
-		r.task, r.taskTTL = support != taskNever || c.session.hasTasksExtension(), call.Task.TTL
+		r.task, r.taskTTL = support != taskNever || c.phase.session.Load().hasTasksExtension(), call.Task.TTL
 	} else {
 		r.task = support == taskRequired
 	}
-	c.stats.InFlight++
-	if counted {
-		c.stats.Calls++
-		c.stats.LastTool, c.stats.LastCall = name, time.Now()
+	if r.caller == nil {
+		r.caller = &noCaller
 	}
 	return info.Hints.Repeatable(), nil
-}
-
-// toolLabel is the span label of a listed tool; c.mu is held.
-func (c *connection) toolLabel(name string) *spanLabel {
-	label := c.tools.spanLabels[name]
-	if label == nil {
-		if c.tools.spanLabels == nil {
-			c.tools.spanLabels = map[string]*spanLabel{}
-		}
-		label = newSpanLabel(c.name, wire.MethodToolsCall, name)
-		label.listed = true
-		c.tools.spanLabels[name] = label
-	}
-	return label
-}
-
-func (c *connection) endCall(failed, counted bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.InFlight--
-	if failed && counted {
-		c.stats.Errors++
-	}
 }
 
 // request waits for a session, as long as the spec allows, and sends the request.
 // A request that the server cannot have seen is repeated within that time, one
 // whose outcome is unknown only if it is repeatable.
-func (c *connection) request(ctx context.Context, r *request, repeatable bool) (result json.RawMessage, err error) {
+func (c *connection) request(ctx context.Context, r *outcall, repeatable bool) (result json.RawMessage, err error) {
 	r.timeout, r.maxTime = c.timeouts(r.method)
 	c.clients.add(ctx, r.caller)
 	ctx, span := c.startSpan(ctx, r)
@@ -161,9 +121,7 @@ func (c *connection) request(ctx context.Context, r *request, repeatable bool) (
 			return nil, unsent(err, try)
 		}
 		result, err = s.request(ctx, r)
-		c.mu.Lock()
-		c.lastUsed = time.Now() // keeps a lazy server running
-		c.mu.Unlock()
+		c.phase.use()
 		if err == nil {
 			return result, nil
 		}
@@ -171,7 +129,7 @@ func (c *connection) request(ctx context.Context, r *request, repeatable bool) (
 		if since.IsZero() {
 			since = time.Now()
 		}
-		late := try > 1 && time.Since(since) > c.currentSpec().wait()
+		late := try > 1 && time.Since(since) > c.spec.Load().wait()
 		if late || !policy.allows(repeatable) {
 			return nil, c.callError(ctx, err, r.about)
 		}
@@ -194,9 +152,8 @@ func (c *connection) timeouts(method string) (silent, total time.Duration) {
 	if method == wire.MethodTasksResult { // the server answers when the task has ended
 		return maxTaskTTL, maxTaskTTL
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.spec.timeout(), c.spec.maxTime()
+	spec := c.spec.Load()
+	return spec.timeout(), spec.maxTime()
 }
 
 // waitForSession returns the current session. If there is none, it wakes the
@@ -204,30 +161,21 @@ func (c *connection) timeouts(method string) (silent, total time.Duration) {
 // the first wait sets. A server that is starting is given the time that it needs: only
 // ctx ends the wait for it. The caller, if there is one, is told what the call waits for.
 func (c *connection) waitForSession(ctx context.Context, caller *tool.Caller, since *time.Time) (*session, error) {
-	c.mu.Lock()
-	c.lastUsed = time.Now()
-	current := c.session
-	c.mu.Unlock()
-	if current != nil {
-		return current, nil
+	if s := c.phase.session.Load(); s != nil {
+		c.phase.use()
+		return s, nil
 	}
-	defer c.addWaiter()()
+	defer c.phase.addWaiter()()
 	if since.IsZero() {
 		*since = time.Now()
 	}
-	signal(c.wake)
+	signal(c.phase.wake)
 	report := newWaitReport(caller)
 	defer report.stop()
-	timer := time.NewTimer(c.currentSpec().wait() - time.Since(*since))
+	timer := time.NewTimer(c.spec.Load().wait() - time.Since(*since))
 	defer timer.Stop()
 	for late := false; ; {
-		c.mu.Lock()
-		s, stateChanged, hopeless := c.session, c.stateChanged, c.isHopeless(late)
-		if c.state == StateAsleep {
-			signal(c.wake)
-		}
-		c.lastUsed = time.Now()
-		c.mu.Unlock()
+		s, changed, hopeless := c.phase.look(late)
 		switch {
 		case s != nil:
 			return s, nil
@@ -235,7 +183,7 @@ func (c *connection) waitForSession(ctx context.Context, caller *tool.Caller, si
 			return nil, c.unreachableError(*since)
 		}
 		select {
-		case <-stateChanged:
+		case <-changed:
 		case <-timer.C:
 			late = true
 		case <-report.ticker.C:
@@ -246,18 +194,6 @@ func (c *connection) waitForSession(ctx context.Context, caller *tool.Caller, si
 			return nil, c.gaveUpError(ctx, *since)
 		}
 	}
-}
-
-// isHopeless reports whether a call should wait no longer; late says that its time
-// to wait is over. c.mu is held.
-func (c *connection) isHopeless(late bool) bool {
-	switch c.state {
-	case StateNeedsAuth:
-		return true
-	case StateFailed:
-		return late || time.Since(c.since) < min(failedLeast, c.opts.FailedRetry) // a call triggers no attempt yet
-	}
-	return late && !c.isStarting()
 }
 
 // retryPolicy says whether a failed request may be sent again.
@@ -307,7 +243,7 @@ const maxRounds = 16
 // the legacy protocol to its callers: it translates methods that a modern server
 // does not have, and when a modern server asks for input, it asks the caller and
 // sends the request again.
-func (s *session) request(ctx context.Context, r *request) (result json.RawMessage, err error) {
+func (s *session) request(ctx context.Context, r *outcall) (result json.RawMessage, err error) {
 	if result, done, err := s.translate(ctx, r); done {
 		return result, err
 	}
@@ -351,7 +287,7 @@ func (s *session) request(ctx context.Context, r *request) (result json.RawMessa
 }
 
 // translate answers legacy requests that modern servers do not have.
-func (s *session) translate(ctx context.Context, r *request) (result json.RawMessage, done bool, err error) {
+func (s *session) translate(ctx context.Context, r *outcall) (result json.RawMessage, done bool, err error) {
 	if r.handshake || s.era != wire.Modern {
 		return nil, false, nil
 	}
@@ -371,10 +307,10 @@ func (s *session) translate(ctx context.Context, r *request) (result json.RawMes
 }
 
 // exchange sends one message and waits for its response.
-func (s *session) exchange(ctx context.Context, timeout *callTimeout, r *request, params json.RawMessage) (json.RawMessage, error) {
+func (s *session) exchange(ctx context.Context, timeout *callTimeout, r *outcall, params json.RawMessage) (json.RawMessage, error) {
 	id := wire.IntID(s.ids.Add(1))
 	r.sentOver, r.id = s, id
-	p := &pendingCall{caller: r.caller, timeout: timeout, progress: -1}
+	p := &inflight{caller: r.caller, timeout: timeout, progress: -1}
 	if r.method == wire.MethodTasksResult {
 		p.task = r.about
 	}
@@ -437,10 +373,10 @@ func (s *session) cancelRequest(id wire.ID) {
 	})
 }
 
-// pendingCall is a request that awaits its response. The server's progress
+// inflight is a request that awaits its response. The server's progress
 // notifications, log messages and questions reach the caller through it, in order
 // and before the response does.
-type pendingCall struct {
+type inflight struct {
 	caller  *tool.Caller // may be nil
 	timeout *callTimeout
 	task    string // the task whose result it waits for, or empty
@@ -458,7 +394,7 @@ type pendingCall struct {
 const notificationQueue = 256
 
 // handleProgress passes a progress notification on if the progress increases.
-func (p *pendingCall) handleProgress(params json.RawMessage) {
+func (p *inflight) handleProgress(params json.RawMessage) {
 	report, ok := parseProgress(params)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -473,7 +409,7 @@ func (p *pendingCall) handleProgress(params json.RawMessage) {
 }
 
 // handleLog passes a log message on.
-func (p *pendingCall) handleLog(params json.RawMessage) {
+func (p *inflight) handleLog(params json.RawMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.finished || p.caller == nil || p.caller.Log == nil {
@@ -488,7 +424,7 @@ func (p *pendingCall) handleLog(params json.RawMessage) {
 
 // notify queues a notification for the caller; p.mu is held. Most calls have
 // none, so the first one starts the goroutine that delivers them.
-func (p *pendingCall) notify(deliver func()) {
+func (p *inflight) notify(deliver func()) {
 	if p.queue == nil {
 		queue, delivered := make(chan func(), notificationQueue), make(chan struct{})
 		p.queue, p.delivered = queue, delivered
@@ -506,7 +442,7 @@ func (p *pendingCall) notify(deliver func()) {
 }
 
 // ask asks the caller a question of the server. It ends when the call does.
-func (p *pendingCall) ask(ctx context.Context, question tool.Question) (json.RawMessage, error) {
+func (p *inflight) ask(ctx context.Context, question tool.Question) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p.mu.Lock()
@@ -528,7 +464,7 @@ func (p *pendingCall) ask(ctx context.Context, question tool.Question) (json.Raw
 
 // finish ends the questions and waits until the caller has received all
 // notifications.
-func (p *pendingCall) finish() {
+func (p *inflight) finish() {
 	p.mu.Lock()
 	p.finished = true
 	for _, cancel := range p.questions {

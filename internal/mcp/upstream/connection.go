@@ -4,72 +4,56 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // connection keeps one upstream connected. One goroutine, run, connects, monitors
-// the session and reconnects. Others read the state that it publishes and may wake
-// it. A connection belongs to one generation of its spec: a spec that requires
-// another connection gets a new one, and the old one publishes nothing any more.
+// the session and reconnects; others ask it for something by a signal. A connection belongs
+// to one generation of its spec: a spec that requires another connection gets a new one, and
+// the old one publishes nothing any more. Each part below has a lock of its own, and none is
+// held while another is taken.
 type connection struct {
-	opts         *Options
-	name         string
-	generation   uint64
-	personal     bool   // each principal has a connection of its own
-	owner        string // the principal whose connection this is; "" for one that is not a principal's
-	listing      *connection
-	end          func(*connection) // ends the connection of an owner
-	log          *slog.Logger
+	*who
+	phase    *phase
+	known    *known
+	restored restored
+	clients  clients
+	followed followed
+	stats    counter
+
+	lister *connection       // lists the tools for everybody; nil if this one does
+	end    func(*connection) // ends the connection of an owner
+
 	life         *lifetime
-	wake         chan struct{} // a caller needs the server now
 	checkNow     chan struct{} // the server may be down
 	toolsChanged chan struct{} // the server's tools may have changed
-	retry        chan struct{} // there are new credentials
 	stopped      chan struct{} // closed when everything of it has ended
+	refreshing   sync.Mutex    // one refresh at a time
+}
 
-	mu           sync.Mutex
-	spec         Spec
-	retired      bool // stop was called
-	state        State
-	since        time.Time
-	attempt      int  // failures in a row
-	backoffStep  int  // failures since a caller last woke it; decides the delay
-	lastStartOK  bool // the last attempt succeeded, or is known to have from the cache
-	err          error
-	challenge    string
-	next         time.Time
-	session      *session
-	start        startAttempt
-	waiters      int           // calls that wait for a session
-	repeated     repetition    // of the reason of failures
-	stateChanged chan struct{} // closed and replaced with every change of state
-	detected     detection
-	cached       record
-	listed       bool                   // the server has listed its tools on this connection
-	lists        map[string]*toolList   // of other connections, by owner; see learn
-	offered      *toolList              // the result of offers
-	offeredOf    *toolList              // the tools for everybody that it was made of
-	own          map[*toolList]OwnTools // by list: how it differs from what is offered
-	ownOf        *toolList              // what was offered then
-	tools        *toolList
-	stale        bool
-	view         toolView
-	stats        Stats
-	lastUsed     time.Time
-	watchers     map[int]func(method string, params json.RawMessage)
-	subscribers  map[string]int           // number of subscribers by resource
-	followed     map[string]chan struct{} // by task: receives a token when the server says that it changed
-	clients      *clients                 // those with roots that have used the server
-	logLevel     string                   // the requested log level, "" for none
+// who says whose connection it is and what is wanted of it, and publishes its events. Only the
+// spec is ever replaced, as a whole.
+type who struct {
+	opts       *Options
+	name       string
+	generation uint64
+	personal   bool   // each principal has a connection of its own
+	owner      string // the principal whose connection this is; "" for one that is not a principal's
+	log        *slog.Logger
+	spec       atomic.Pointer[Spec]
 
-	refreshing sync.Mutex // one refresh at a time
+	mu      sync.Mutex
+	retired bool // another generation has replaced it
 }
 
 // newConnection makes a connection without a session. run starts it.
@@ -78,23 +62,51 @@ func newConnection(opts *Options, spec Spec, generation uint64) *connection {
 	if spec.Owner != "" {
 		log = log.With("owner", spec.Owner)
 	}
+	w := &who{opts: opts, name: spec.Name, generation: generation, personal: spec.Personal(), owner: spec.Owner, log: log}
+	w.spec.Store(&spec)
 	return &connection{
-		opts: opts, name: spec.Name, spec: spec, generation: generation, personal: spec.Personal(), owner: spec.Owner,
-		log:          log,
+		who: w, phase: newPhase(w), known: &known{who: w, tools: &listing{}},
 		life:         newLifetime(),
-		wake:         make(chan struct{}, 1),
 		checkNow:     make(chan struct{}, 1),
 		toolsChanged: make(chan struct{}, 1),
-		retry:        make(chan struct{}, 1),
 		stopped:      make(chan struct{}),
-		state:        StateConnecting,
-		since:        time.Now(),
-		stateChanged: make(chan struct{}),
-		tools:        &toolList{},
-		watchers:     map[int]func(string, json.RawMessage){},
-		subscribers:  map[string]int{},
-		clients:      &clients{},
 	}
+}
+
+// publish publishes an event, unless a newer generation has replaced the connection. What
+// happens to the connection of one principal is for that one.
+func (w *who) publish(p event.Payload) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.retired:
+	case w.owner == "":
+		w.opts.Events.PublishAbout(w.name, p)
+	default:
+		w.opts.Events.PublishFor(principal.Owner{ID: w.owner, Org: w.spec.Load().Person.Org}, p)
+	}
+}
+
+// retire ends the publishing.
+func (w *who) retire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.retired = true
+}
+
+func (w *who) isRetired() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.retired
+}
+
+// listsOnly reports whether the connection is for listing tools only.
+func (w *who) listsOnly() bool { return w.personal && w.owner == "" }
+
+// isDenied reports whether the owner may not connect. Another attempt would end like this one,
+// so there is none before the owner's next request.
+func (w *who) isDenied(err error) bool {
+	return w.owner != "" && fault.CodeOf(err) == fault.Denied
 }
 
 // run keeps the upstream connected until ctx ends. It begins when previous is
@@ -106,30 +118,40 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 		c.loadCache()
 	}
 	<-previous
-	if c.listsOnly() && !c.currentSpec().canList() {
-		c.setAsleep()
+	if c.listsOnly() && !c.spec.Load().canList() {
+		c.phase.sleep(nil)
 		<-ctx.Done()
 		return
 	}
 	for ctx.Err() == nil {
-		if c.asleep() && !c.waitForUse(ctx) {
+		if c.phase.now().state == StateAsleep && !c.waitForUse(ctx) {
 			return
 		}
 		connected, served, err := c.serve(ctx)
-		c.setLastError(err)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case c.ends(err):
 			c.end(c)
-		case errors.Is(err, errIdle), c.unused(), c.refusesListing(err):
-			c.setAsleep()
+		case errors.Is(err, errIdle):
+			c.phase.sleep(nil)
+		case c.unused(), c.refusesListing(err):
+			c.phase.sleep(err)
 		default:
-			if connected {
-				c.publish(Lost{Upstream: c.name, Error: err.Error()})
-			}
-			c.waitToReconnect(ctx, err, served)
+			c.waitToReconnect(ctx, err, connected, served)
 		}
+	}
+}
+
+// waitForUse waits until a caller needs the server. It reports false if ctx ends.
+func (c *connection) waitForUse(ctx context.Context) bool {
+	c.publish(Asleep{Upstream: c.name})
+	select {
+	case <-c.phase.wake:
+		c.phase.awake()
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -137,12 +159,11 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 func (c *connection) serve(ctx context.Context) (connected, served bool, err error) {
 	s, err := c.connect(ctx)
 	if err != nil {
-		c.update(func() { c.lastStartOK = false })
-		return false, false, c.stillSilent(err)
+		return false, false, c.phase.attemptFailed(err)
 	}
 	began := time.Now()
 	err = c.monitor(ctx, s)
-	served = s.answeredCaller.Load() || time.Since(began) > time.Second || c.wasCalled()
+	served = s.answeredCaller.Load() || time.Since(began) > time.Second || c.stats.now().Calls > s.callsBefore
 	c.clearSession(s)
 	s.noteEnd(ctx, began, err)
 	s.close()
@@ -151,37 +172,33 @@ func (c *connection) serve(ctx context.Context) (connected, served bool, err err
 
 // connect makes one attempt, which includes the list of tools.
 func (c *connection) connect(ctx context.Context) (*session, error) {
-	c.mu.Lock()
-	spec, first := c.spec, c.attempt == 0
-	c.mu.Unlock()
-	if first {
+	spec := c.spec.Load()
+	if c.phase.now().attempt == 0 {
 		c.publish(Connecting{Upstream: spec.Name, Target: spec.Target()})
 	}
-	end, err := c.beginStart(ctx, spec)
+	end, err := c.beginStart(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	a, err := c.connectAttempt(ctx, spec)
+	a, err := c.connectAttempt(ctx, *spec)
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	known := c.detected.Endpoint
-	c.start.callsBefore = c.stats.Calls
-	c.mu.Unlock()
-	s, err := a.open(ctx, known)
+	calls := c.stats.now().Calls
+	s, err := a.open(ctx, c.known.endpoint())
 	if err != nil {
 		return nil, err
 	}
+	s.callsBefore = calls
 	drain(c.checkNow) // a request of an earlier session
 	s.openSubscription(ctx, a.hooks)
 	tools, err := c.listTools(ctx, s)
 	if err != nil {
 		return nil, s.abandon(err)
 	}
-	c.setSession(s, tools)
-	c.restoreSubscriptions(ctx, s)
+	c.useSession(s, tools)
+	c.restoreSession(ctx, s)
 	return s, nil
 }
 
@@ -192,7 +209,7 @@ func (c *connection) hooks() Hooks {
 		CheckHealth: func() { signal(c.checkNow) },
 		Relist:      func() { signal(c.toolsChanged) },
 		Stderr: func(line string) {
-			c.setLastLine(line)
+			c.phase.setLastLine(line)
 			if lines.allow(time.Now()) {
 				c.publish(Stderr{c.name, line})
 				c.log.Debug("stderr", "line", line)
@@ -214,41 +231,24 @@ func (c *connection) hooks() Hooks {
 
 // listTools lists the server's tools. A server without tools has an empty list. If
 // the server refuses to list them, the known tools stay.
-func (c *connection) listTools(ctx context.Context, s *session) (*toolList, error) {
-	list, err := s.listTools(ctx, c.name, c.opts.startTimeout(c.currentSpec()))
+func (c *connection) listTools(ctx context.Context, s *session) (*listing, error) {
+	list, err := s.listTools(ctx, c.name, c.opts.startTimeout(*c.spec.Load()))
 	var refused *wire.Error
 	if !errors.As(err, &refused) {
 		return list, err
 	}
 	if !s.hasCapability("tools") && refused.Code == wire.CodeMethodNotFound {
-		return &toolList{}, nil
+		return &listing{}, nil
 	}
-	return c.knownTools(refused), nil
+	return c.known.refused(refused), nil
 }
 
-// knownTools is the current list, for a server that refuses to list its tools now.
-func (c *connection) knownTools(refused error) *toolList {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return &toolList{
-		tools: c.tools.tools, headers: c.tools.headers, tasks: c.tools.tasks, spanLabels: c.tools.spanLabels,
-		incomplete: []string{fmt.Sprintf("tools cannot be listed: %v", refused)},
-	}
-}
-
-// setSession makes s the session that calls use.
-func (c *connection) setSession(s *session, tools *toolList) {
-	c.setTools(tools, func() bool {
-		drain(c.wake)
-		drain(c.retry)
-		c.session, c.detected, c.listed = s, detection{s.endpoint, s.era}, true
-		c.state, c.since, c.err, c.next = StateConnected, time.Now(), nil, time.Time{}
-		c.lastUsed, c.lastStartOK = time.Now(), true
-		if c.stats.Connects++; c.stats.Connected.IsZero() {
-			c.stats.Connected = c.since
-		}
-		return true
-	})
+// useSession makes s the session that calls use.
+func (c *connection) useSession(s *session, tools *listing) {
+	before := c.known.connected(s, tools)
+	c.phase.connected(s)
+	c.stats.connected()
+	c.announceTools(before, tools)
 	era, revision := s.describe()
 	c.publish(Connected{Upstream: c.name, ToolCount: len(tools.tools), Era: era, Revision: revision})
 	c.log.Info("connected", "protocol", revision, "tools", len(tools.tools), "transport", s.endpoint.Transport)
@@ -256,16 +256,8 @@ func (c *connection) setSession(s *session, tools *toolList) {
 
 // clearSession makes sure that no further call uses s.
 func (c *connection) clearSession(s *session) {
-	c.mu.Lock()
-	current := c.session == s
-	c.mu.Unlock()
-	if !current {
-		return
-	}
-	c.update(func() {
-		c.session, c.stale = nil, true
-		c.state, c.since = StateReconnecting, time.Now()
-	})
+	c.known.lost(s)
+	c.phase.lost(s)
 }
 
 // failSession ends a session that a caller found unusable.
@@ -277,53 +269,93 @@ func (c *connection) failSession(s *session, err error) {
 	}
 }
 
-// update changes the state under the lock and notifies those who wait for it.
-func (c *connection) update(change func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change()
-	close(c.stateChanged)
-	c.stateChanged = make(chan struct{})
-}
-
-// publish publishes an event, unless a newer generation has replaced c. What happens to the
-// connection of one principal is for that one.
-func (c *connection) publish(p event.Payload) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.retired {
-		return
-	}
-	if c.spec.Owner == "" {
-		c.opts.Events.PublishAbout(c.spec.Name, p)
-		return
-	}
-	c.opts.Events.PublishFor(principal.Owner{ID: c.spec.Owner, Org: c.spec.Person.Org}, p)
-}
-
 // stop ends the connection. It returns at once; stopped is closed when it has ended.
 func (c *connection) stop() {
-	c.mu.Lock()
-	c.retired = true
-	c.mu.Unlock()
+	c.retire()
 	c.life.end(errRemoved)
 }
 
 var errRemoved = errors.New("upstream was removed")
 
-// setLastError stores why an attempt or a session ended, unless it was idle.
-func (c *connection) setLastError(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err = err; errors.Is(err, errIdle) {
-		c.err = nil
+// restored is what callers have asked of the server and a new session is given again, and who
+// is told what it sends.
+type restored struct {
+	mu          sync.Mutex
+	logLevel    string         // the requested log level, "" for none
+	subscribers map[string]int // number of subscribers by resource
+	watchers    map[int]func(method string, params json.RawMessage)
+}
+
+// subscribe counts a subscriber of a resource more, or one less. It reports whether the server
+// has to be told: the first subscriber makes the subscription that all share, and the last ends it.
+func (r *restored) subscribe(uri string, on bool) (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.subscribers[uri]
+	switch {
+	case on && before == 0 && r.subscribers == nil:
+		r.subscribers = map[string]int{uri: 1}
+	case on:
+		r.subscribers[uri]++
+	case before > 1:
+		r.subscribers[uri]--
+	default:
+		delete(r.subscribers, uri)
+	}
+	return before == 0 || r.subscribers[uri] == 0
+}
+
+func (r *restored) hasSubscribers() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.subscribers) > 0
+}
+
+func (r *restored) setLogLevel(level string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.logLevel = level
+}
+
+// session is what to ask of a new session: the log level and resources.
+func (r *restored) session() (level string, uris []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.logLevel, slices.Collect(maps.Keys(r.subscribers))
+}
+
+// watch sets or, with nil, removes a watcher.
+func (r *restored) watch(id int, f func(string, json.RawMessage)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f == nil {
+		delete(r.watchers, id)
+		return
+	}
+	if r.watchers == nil {
+		r.watchers = map[int]func(string, json.RawMessage){}
+	}
+	r.watchers[id] = f
+}
+
+// notify passes a notification to the watchers.
+func (r *restored) notify(method string, params json.RawMessage) {
+	r.mu.Lock()
+	watchers := slices.Collect(maps.Values(r.watchers))
+	r.mu.Unlock()
+	for _, watch := range watchers {
+		watch(method, params)
 	}
 }
 
-func (c *connection) currentSpec() Spec {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.spec
+// inherit takes over from the connection that this one replaces.
+func (r *restored) inherit(old *restored) {
+	old.mu.Lock()
+	level, subscribers := old.logLevel, maps.Clone(old.subscribers)
+	old.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.logLevel, r.subscribers = level, subscribers
 }
 
 // signal sets a flag, which is a channel of capacity one.

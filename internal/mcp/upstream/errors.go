@@ -14,7 +14,7 @@ import (
 // callError makes the error that a caller sees, as a fault. An error that the
 // server sent stays in the chain unchanged. about is the tool, or empty.
 func (c *connection) callError(ctx context.Context, err error, about string) error {
-	spec := c.currentSpec()
+	spec := c.spec.Load()
 	subject := spec.Name
 	if about != "" {
 		subject += "." + about
@@ -51,40 +51,39 @@ func (c *connection) callError(ctx context.Context, err error, about string) err
 // unreachableError says why the server cannot be reached and when the next attempt
 // is, to a caller that has waited since then.
 func (c *connection) unreachableError(since time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state == StateNeedsAuth {
-		return c.needsAuthError(c.err, c.challenge)
+	now := c.phase.now()
+	if now.state == StateNeedsAuth {
+		return c.needsAuthError(now.err, now.challenge)
 	}
-	cause := c.err
+	cause := now.err
 	if cause == nil {
 		cause = errors.New("still connecting")
 	}
-	details := map[string]any{"upstream": c.spec.Name, "state": c.state, "attempt": c.attempt, "next_try": c.next}
-	if c.state == StateFailed {
-		return fault.Wrap(fault.Unavailable, textOnly{cause}, "upstream %s did not start, %d times in a row", c.spec.Name, c.attempt).
-			WithHint("%s", c.failedHint()).WithDetails(details)
+	details := map[string]any{"upstream": c.name, "state": now.state, "attempt": now.attempt, "next_try": now.next}
+	if now.state == StateFailed {
+		return fault.Wrap(fault.Unavailable, textOnly{cause}, "upstream %s did not start, %d times in a row", c.name, now.attempt).
+			WithHint("%s", c.failedHint(now)).WithDetails(details)
 	}
 	next := "an attempt is in progress"
-	if in := time.Until(c.next); in > 0 {
+	if in := time.Until(now.next); in > 0 {
 		next = fmt.Sprintf("the next attempt is in %v", in.Round(time.Millisecond))
 	}
-	if hint := hintOf(c.err); hint != "" {
+	if hint := hintOf(now.err); hint != "" {
 		next = hint + "; " + next
 	}
 	waited := time.Since(since).Round(10 * time.Millisecond)
-	return fault.Wrap(fault.Unavailable, textOnly{cause}, "upstream %s is not connected, waited %v", c.spec.Name, waited).
+	return fault.Wrap(fault.Unavailable, textOnly{cause}, "upstream %s is not connected, waited %v", c.name, waited).
 		WithHint("%s; call again, or look at its status", next).WithDetails(details)
 }
 
-// failedHint says what to do about a server in StateFailed; c.mu is held.
-func (c *connection) failedHint() string {
+// failedHint says what to do about a server in StateFailed.
+func (c *connection) failedHint(now situation) string {
 	repair := "repair what the error says"
-	if errors.Is(c.err, exec.ErrNotFound) {
-		repair = fmt.Sprintf("install %s, or give its full path as command", c.spec.Command)
+	if errors.Is(now.err, exec.ErrNotFound) {
+		repair = fmt.Sprintf("install %s, or give its full path as command", c.spec.Load().Command)
 	}
 	return fmt.Sprintf("%s, then call tools_refresh, or change its settings; otherwise the next attempt is in %v",
-		repair, max(time.Until(c.next), 0).Round(time.Second))
+		repair, max(time.Until(now.next), 0).Round(time.Second))
 }
 
 // gaveUpError is for a caller who stopped waiting for the server.

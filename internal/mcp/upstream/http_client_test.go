@@ -206,7 +206,7 @@ func TestConnectionIsReusedAfterAStream(t *testing.T) {
 			s, transport := sessionOver(c, time.Minute)
 			for i := range 5 {
 				ctx, cancel := context.WithCancel(t.Context())
-				if _, err := s.request(ctx, &request{method: wire.MethodToolsList, params: []byte(`{}`), timeout: time.Minute}); err != nil {
+				if _, err := s.request(ctx, &outcall{method: wire.MethodToolsList, params: []byte(`{}`), timeout: time.Minute}); err != nil {
 					t.Fatal(err)
 				}
 				cancel() // as callers do when they have the result
@@ -232,7 +232,7 @@ func TestStreamThatNeverEndsIsClosed(t *testing.T) {
 				close(closed)
 			}))
 			s, _ := sessionOver(c, time.Millisecond)
-			if _, err := s.request(t.Context(), &request{method: wire.MethodToolsList, params: []byte(`{}`), timeout: time.Minute}); err != nil {
+			if _, err := s.request(t.Context(), &outcall{method: wire.MethodToolsList, params: []byte(`{}`), timeout: time.Minute}); err != nil {
 				t.Fatal(err)
 			}
 			<-closed

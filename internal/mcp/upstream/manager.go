@@ -10,8 +10,8 @@
 // timeout and answers questions of the server, session.exchange matches the
 // response to the request, and Transport.Call sends the message.
 //
-// Locks: a connection's mu may be taken while Manager.mu is held, never the other
-// way round. Events may be published while a connection's mu is held.
+// Locks: those of a connection's parts may be taken while Manager.mu is held, never the other
+// way round. None of them is held while another is taken.
 package upstream
 
 import (
@@ -133,7 +133,7 @@ func (m *Manager) Set(specs []Spec) error {
 func (m *Manager) reconcile() {
 	running := make(map[string]Spec, len(m.running))
 	for name, c := range m.running {
-		running[name] = c.currentSpec()
+		running[name] = *c.spec.Load()
 	}
 	for _, a := range reconcile(m.desired, running) {
 		switch a.operation {
@@ -174,7 +174,7 @@ func (m *Manager) start(spec Spec) *connection {
 func (m *Manager) launch(c *connection) {
 	key := connectionKey{c.name, c.owner}
 	for id, watch := range m.watchers[key] {
-		c.watchers[id] = watch
+		c.restored.watch(id, watch)
 	}
 	before, ok := m.stopping[key]
 	if !ok {
@@ -258,7 +258,7 @@ func (m *Manager) setWatcher(key connectionKey, id int, f func(string, json.RawM
 		c = m.people[key.name][key.owner]
 	}
 	if c != nil {
-		c.watch(id, f)
+		c.restored.watch(id, f)
 	}
 }
 
@@ -331,7 +331,7 @@ func (m *Manager) Tools(context.Context) ([]tool.Info, error) {
 	list := m.connections()
 	parts := make([][]tool.Info, len(list))
 	for i, c := range list {
-		parts[i] = c.visibleTools()
+		parts[i] = c.known.visible()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -352,13 +352,11 @@ func (m *Manager) Find(ctx context.Context, ref tool.Ref) (tool.Info, bool) {
 	if err != nil {
 		return tool.Info{}, false
 	}
-	list := ""
+	owner := ""
 	if c.personal {
-		list = principal.Of(ctx).LoginOwner()
+		owner = principal.Of(ctx).LoginOwner()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.listFor(list).find(ref.Name)
+	return c.known.find(owner, ref.Name)
 }
 
 // Namespaces lists the names of the upstreams, sorted.
@@ -403,7 +401,7 @@ func (m *Manager) Refresh(ctx context.Context, name string) error {
 		m.Retry(name)
 	}
 	return m.with(ctx, name, func(c *connection) error {
-		c.retryNow()
+		c.phase.retryNow()
 		s, err := c.waitForSession(ctx, nil, new(time.Time))
 		if err != nil {
 			return err
@@ -419,7 +417,7 @@ func (m *Manager) Refresh(ctx context.Context, name string) error {
 // Wake starts an upstream that is asleep. It does not wait for it.
 func (m *Manager) Wake(name string) {
 	if c, err := m.connection(name); err == nil {
-		c.wakeUp()
+		c.phase.wakeUp()
 	}
 }
 
@@ -430,11 +428,11 @@ func (m *Manager) Retry(name string) {
 	if err != nil {
 		return
 	}
-	c.retryNow()
+	c.phase.retryNow()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, own := range m.people[name] {
-		own.retryLogin()
+		own.phase.retryLogin()
 	}
 }
 
@@ -450,9 +448,8 @@ func (m *Manager) Restart(name string) error {
 	if m.closed || m.running[name] != c { // somebody else was faster
 		return nil
 	}
-	spec := c.currentSpec()
 	old := m.stop(name)
-	now := m.start(spec)
+	now := m.start(*old.spec.Load())
 	now.inheritFrom(old)
 	m.restartPeople(now)
 	return nil

@@ -91,7 +91,7 @@ func (k sessionKind) Attributes() []attribute.KeyValue {
 }
 
 // noteOutcome records how long a request took, and whether its tool failed.
-func (s *session) noteOutcome(ctx context.Context, r *request, began time.Time, result json.RawMessage, err error) {
+func (s *session) noteOutcome(ctx context.Context, r *outcall, began time.Time, result json.RawMessage, err error) {
 	r.failed = err == nil && r.method == wire.MethodToolsCall && rawjson.GetBool(result, "isError")
 	if !s.opts.meters.operation.Enabled(ctx) {
 		return

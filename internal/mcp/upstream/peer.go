@@ -75,10 +75,8 @@ func (p *Peer) Describe(ctx context.Context) (capabilities, serverInfo, instruct
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	c.mu.Lock()
-	cached, s := c.cached, c.session
-	c.mu.Unlock()
-	if s == nil && cached.Capabilities == nil {
+	stored, s := c.known.stored(), c.phase.session.Load()
+	if s == nil && stored.Capabilities == nil {
 		if s, err = c.waitForSession(ctx, nil, new(time.Time)); err != nil {
 			return nil, nil, nil, err
 		}
@@ -86,7 +84,7 @@ func (p *Peer) Describe(ctx context.Context) (capabilities, serverInfo, instruct
 	if s != nil {
 		return s.capabilities, s.serverInfo, s.instructions, nil
 	}
-	return cached.Capabilities, cached.ServerInfo, cached.Instructions, nil
+	return stored.Capabilities, stored.ServerInfo, stored.Instructions, nil
 }
 
 // Watch calls f with every notification of the server that belongs to no call,
@@ -101,7 +99,7 @@ func (p *Peer) Watch(f func(method string, params json.RawMessage)) (stop func()
 
 // relay makes a request, with the side effects that it has on the connection.
 func (c *connection) relay(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	r := &request{method: method, params: params, meta: wire.Meta(params), caller: caller}
+	r := &outcall{method: method, params: params, meta: wire.Meta(params), caller: caller}
 	if r.params == nil {
 		r.params = json.RawMessage(`{}`)
 	}
@@ -116,9 +114,7 @@ func (c *connection) relay(ctx context.Context, method string, params json.RawMe
 		return c.subscribe(ctx, r)
 	case wire.MethodSetLevel:
 		level, _ := rawjson.GetText(params, "level")
-		c.mu.Lock()
-		c.logLevel = level
-		c.mu.Unlock()
+		c.restored.setLogLevel(level)
 	}
 	r.about, _ = wire.NameOf(method, params)
 	return c.request(ctx, r, repeatable(method))
@@ -127,9 +123,7 @@ func (c *connection) relay(ctx context.Context, method string, params json.RawMe
 // lastTools is the list that the server last sent, as one page, for callers who cannot wait
 // any longer for it; err if there is none. Other lists have these tools too, as stale.
 func (c *connection) lastTools(err error) (json.RawMessage, error) {
-	c.mu.Lock()
-	known := c.tools.tools
-	c.mu.Unlock()
+	known := c.known.list()
 	if len(known) == 0 {
 		return nil, err
 	}
@@ -152,7 +146,7 @@ func repeatable(method string) bool {
 
 // filterTools removes the tools that the spec forbids from a raw list.
 func (c *connection) filterTools(result json.RawMessage) json.RawMessage {
-	spec := c.currentSpec()
+	spec := c.spec.Load()
 	if result == nil || !spec.restricts() {
 		return result
 	}
@@ -162,7 +156,7 @@ func (c *connection) filterTools(result json.RawMessage) json.RawMessage {
 	for _, item := range items {
 		name, _ := rawjson.GetText(item, "name")
 		hints, _ := parseHints(item, "")
-		if !spec.permits(name) || spec.ReadOnly && !hints.ReadOnly {
+		if !spec.allows(name, hints) {
 			continue
 		}
 		if len(allowed) > 1 {
@@ -175,23 +169,12 @@ func (c *connection) filterTools(result json.RawMessage) json.RawMessage {
 
 // subscribe shares one subscription among all subscribers of a resource: the first
 // makes it, and the last ends it.
-func (c *connection) subscribe(ctx context.Context, r *request) (json.RawMessage, error) {
+func (c *connection) subscribe(ctx context.Context, r *outcall) (json.RawMessage, error) {
 	uri, ok := rawjson.GetText(r.params, "uri")
 	if !ok {
 		return nil, fault.New(fault.InvalidParams, "%s without a uri", r.method)
 	}
-	c.mu.Lock()
-	before := c.subscribers[uri]
-	if r.method == wire.MethodSubscribe {
-		c.subscribers[uri]++
-	} else if before > 0 {
-		if c.subscribers[uri]--; c.subscribers[uri] == 0 {
-			delete(c.subscribers, uri)
-		}
-	}
-	shared := before > 0 && c.subscribers[uri] > 0
-	c.mu.Unlock()
-	if shared {
+	if !c.restored.subscribe(uri, r.method == wire.MethodSubscribe) {
 		return json.RawMessage(`{}`), nil
 	}
 	return c.request(ctx, r, true)
@@ -204,12 +187,10 @@ func (m *Manager) Instructions(name string) string {
 	if err != nil {
 		return ""
 	}
-	c.mu.Lock()
-	raw := c.cached.Instructions
-	if c.session != nil {
-		raw = c.session.instructions
+	raw := c.known.stored().Instructions
+	if s := c.phase.session.Load(); s != nil {
+		raw = s.instructions
 	}
-	c.mu.Unlock()
 	text, _ := rawjson.Text(raw)
 	return text
 }
@@ -274,7 +255,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 	id := wire.IntID(s.ids.Add(1))
 	params := rawjson.Set(json.RawMessage(`{}`), "notifications", notifications)
-	answer, err := s.transport.Call(ctx, s.outgoing(&request{method: wire.MethodListen}, id, params))
+	answer, err := s.transport.Call(ctx, s.outgoing(&outcall{method: wire.MethodListen}, id, params))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		s.cancelRequest(id)

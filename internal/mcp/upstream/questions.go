@@ -41,7 +41,7 @@ func (s *session) handleMessage(call wire.ID, m wire.Message) {
 	switch m.Method {
 	case wire.NoteProgress:
 		token, _ := rawjson.Get(m.Params, wire.MetaProgressToken)
-		if p := s.pendingCall(wire.ID(token)); p != nil {
+		if p := s.inflightOf(wire.ID(token)); p != nil {
 			p.handleProgress(m.Params)
 		}
 	case wire.NoteMessage:
@@ -68,7 +68,7 @@ func (s *session) handleMessage(call wire.ID, m wire.Message) {
 	}
 }
 
-func (s *session) pendingCall(id wire.ID) *pendingCall {
+func (s *session) inflightOf(id wire.ID) *inflight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pending[id]
@@ -77,7 +77,7 @@ func (s *session) pendingCall(id wire.ID) *pendingCall {
 // callFor finds the call that a message of the server belongs to: the one on whose
 // stream it came, or, if that is unknown, one of the only client that can handle it.
 // If there are several clients it returns no call, and a count above 1.
-func (s *session) callFor(id wire.ID, canHandle func(*tool.Caller) bool) (p *pendingCall, count int) {
+func (s *session) callFor(id wire.ID, canHandle func(*tool.Caller) bool) (p *inflight, count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id != "" {
@@ -90,7 +90,7 @@ func (s *session) callFor(id wire.ID, canHandle func(*tool.Caller) bool) (p *pen
 }
 
 // callOfOnlyClient is a pending call of the only client that can handle it; s.mu is held.
-func (s *session) callOfOnlyClient(canHandle func(*tool.Caller) bool) (p *pendingCall, count int) {
+func (s *session) callOfOnlyClient(canHandle func(*tool.Caller) bool) (p *inflight, count int) {
 	for _, candidate := range s.pending {
 		if candidate.caller == nil || !canHandle(candidate.caller) {
 			continue
@@ -158,7 +158,7 @@ func (s *session) reply(ctx context.Context, call wire.ID, m wire.Message) (json
 
 // callForTask is the request for the result of a task, if its caller can answer the
 // question; else nil.
-func (s *session) callForTask(task, method string) *pendingCall {
+func (s *session) callForTask(task, method string) *inflight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.pending {
@@ -210,7 +210,7 @@ var noneDeclared, allDeclared = json.RawMessage(`{}`), json.RawMessage(allCapabi
 
 // declaredFor is what a modern request declares: the caller's capabilities as far as we
 // relay them, tasks if it may start one or is about one, and roots if the configuration has some.
-func (s *session) declaredFor(r *request) json.RawMessage {
+func (s *session) declaredFor(r *outcall) json.RawMessage {
 	c := r.caller
 	declared := capabilitiesOf(c)
 	if r.task {
@@ -253,7 +253,7 @@ func askCaller(ctx context.Context, caller *tool.Caller, timeout *callTimeout, q
 
 // provideInput answers a modern result that asks for input: it returns the params
 // of the retry. A server that asks no question wants the request again later.
-func (s *session) provideInput(ctx context.Context, timeout *callTimeout, r *request, result json.RawMessage) (json.RawMessage, error) {
+func (s *session) provideInput(ctx context.Context, timeout *callTimeout, r *outcall, result json.RawMessage) (json.RawMessage, error) {
 	questions, err := inputRequests(result)
 	if err != nil {
 		return nil, err
@@ -357,9 +357,7 @@ func (c *connection) roots(ctx context.Context) json.RawMessage {
 }
 
 func (c *connection) configuredRoots() json.RawMessage {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return listRoots(c.spec.Roots)
+	return listRoots(c.spec.Load().Roots)
 }
 
 // listRoots is the result of roots/list for paths and file URIs; nil for none.
@@ -511,9 +509,7 @@ func (c *connection) restoreRoots(ctx context.Context, client tool.Client) {
 // sendRootsChanged tells the server that roots/list has another answer. A modern server
 // asks anew in every call.
 func (c *connection) sendRootsChanged() {
-	c.mu.Lock()
-	s := c.session
-	c.mu.Unlock()
+	s := c.phase.session.Load()
 	if s == nil || s.era != wire.Legacy {
 		return
 	}

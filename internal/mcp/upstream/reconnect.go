@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -68,8 +65,8 @@ func (c *connection) monitor(ctx context.Context, s *session) error {
 // unless it sends something before.
 func (c *connection) nextHealthCheck(s *session) time.Duration {
 	next := s.healthInterval() - s.sinceLastReceived()
-	if spec := c.currentSpec(); spec.lazy() && spec.idle() > 0 {
-		next = min(next, spec.idle()-c.sinceLastUse())
+	if spec := c.spec.Load(); spec.lazy() && spec.idle() > 0 {
+		next = min(next, spec.idle()-c.phase.sinceLastUse())
 	}
 	return max(next, 10*time.Millisecond)
 }
@@ -96,7 +93,7 @@ func (c *connection) refreshAfterNotification(ctx context.Context, s *session) e
 	var refused *wire.Error
 	switch {
 	case errors.As(err, &refused):
-		c.setTools(c.knownTools(refused), func() bool { return c.session == s })
+		c.refreshTools(s, c.known.refused(refused))
 	case err != nil:
 		return c.checkHealth(ctx, s)
 	}
@@ -107,28 +104,23 @@ func (c *connection) refreshAfterNotification(ctx context.Context, s *session) e
 func (c *connection) refresh(ctx context.Context, s *session) error {
 	c.refreshing.Lock()
 	defer c.refreshing.Unlock()
-	list, err := s.listTools(ctx, c.name, c.opts.startTimeout(c.currentSpec()))
+	list, err := s.listTools(ctx, c.name, c.opts.startTimeout(*c.spec.Load()))
 	if err != nil {
 		return err
 	}
-	c.setTools(list, func() bool { return c.session == s })
+	c.refreshTools(s, list)
 	return nil
 }
 
-// setTools makes list the current one, publishes what changed, and stores it in
-// the cache. It does nothing if commit, which is called under the lock and may
-// change the state as well, returns false.
-func (c *connection) setTools(list *toolList, commit func() bool) {
-	var old *toolList
-	c.update(func() {
-		if commit() {
-			old = c.tools
-			c.tools, c.stale = list, false
-		}
-	})
-	if old == nil {
-		return
+// refreshTools uses a further list of a session, if that is still the current one.
+func (c *connection) refreshTools(s *session, list *listing) {
+	if before := c.known.refreshed(s, list); before != nil {
+		c.announceTools(before, list)
 	}
+}
+
+// announceTools publishes what is new in a list, and stores it in the cache.
+func (c *connection) announceTools(old, list *listing) {
 	if c.owner != "" {
 		c.saveCache() // before anybody is told that the owner's tools are others
 	} else {
@@ -151,33 +143,19 @@ func (c *connection) notifyWatchers(method string, params json.RawMessage) {
 	case wire.NoteToolsChanged:
 		signal(c.toolsChanged)
 	case wire.NoteTask, wire.NoteTaskStatus:
-		c.taskNoted(params)
+		c.followed.note(params)
 		return
 	}
-	c.mu.Lock()
-	watchers := make([]func(string, json.RawMessage), 0, len(c.watchers))
-	for _, watch := range c.watchers {
-		watchers = append(watchers, watch)
-	}
-	c.mu.Unlock()
-	for _, watch := range watchers {
-		watch(method, params)
-	}
+	c.restored.notify(method, params)
 }
 
-// restoreSubscriptions sets the log level and the resource subscriptions of the
-// last session in a new one.
-func (c *connection) restoreSubscriptions(ctx context.Context, s *session) {
-	c.mu.Lock()
-	level := c.logLevel
-	uris := make([]string, 0, len(c.subscribers))
-	for uri := range c.subscribers {
-		uris = append(uris, uri)
-	}
-	c.mu.Unlock()
+// restoreSession sets the log level and the resource subscriptions of the last session in a
+// new one.
+func (c *connection) restoreSession(ctx context.Context, s *session) {
 	restore := func(method, key, value string) {
-		_, _ = s.request(ctx, &request{method: method, params: rawjson.SetText(nil, key, value), timeout: c.opts.HealthTimeout})
+		_, _ = s.request(ctx, &outcall{method: method, params: rawjson.SetText(nil, key, value), timeout: c.opts.HealthTimeout})
 	}
+	level, uris := c.restored.session()
 	if level != "" {
 		restore(wire.MethodSetLevel, "level", level)
 	}
@@ -224,21 +202,6 @@ func logReason(err error) string {
 	return err.Error()
 }
 
-// stillSilent returns the error of the session that ended because the server did not
-// answer, as long as attempts to connect again get no answer either. Otherwise it is err.
-func (c *connection) stillSilent(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var silent *silentError
-	var start *startTimeoutError
-	timedOut := fault.CodeOf(err) == fault.Timeout || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.As(err, &start) || errors.Is(err, errNoProgress)
-	if timedOut && errors.As(c.err, &silent) {
-		return silent
-	}
-	return err
-}
-
 // abort fails the active calls with the reason why the session is about to be closed, if
 // the transport can.
 func (s *session) abort(why error) error {
@@ -281,53 +244,23 @@ func (d detection) eraText() string {
 }
 
 // waitToReconnect reports why an attempt or a session ended, and waits until the
-// next attempt is due or a caller needs the server. A session that served calls
-// resets the backoff; one that failed at once does not.
-func (c *connection) waitToReconnect(ctx context.Context, err error, served bool) {
-	challenge, auth := isAuthError(err)
-	var f failure
-	c.update(func() {
-		if served {
-			c.attempt, c.backoffStep, c.repeated = 0, 0, repetition{}
-		}
-		c.attempt++
-		c.backoffStep++
-		f = failure{err: err, attempt: c.attempt, changed: c.repeated.add(err)}
-		c.state, c.since = StateReconnecting, time.Now()
-		// Callers that wake the connection cannot make it retry, and start processes, in a loop.
-		f.least = min(time.Duration(c.attempt)*20*time.Millisecond, 500*time.Millisecond)
-		f.delay = max(c.opts.Backoff.Delay(c.backoffStep), f.least)
-		switch {
-		case auth:
-			c.state, c.challenge, f.delay = StateNeedsAuth, challenge, c.opts.AuthRetry
-		case c.isDenied(err):
-			c.state, f.delay = StateNeedsAuth, c.spec.idle()
-		case c.spec.Command != "" && (c.repeated.count >= finalRepetitions || c.attempt >= finalFailures):
-			c.state, f.delay, f.least = StateFailed, c.opts.FailedRetry, min(failedLeast, c.opts.FailedRetry)
-		}
-		f.state, c.next = c.state, time.Now().Add(f.delay)
-	})
-	c.reportFailure(ctx, f, challenge)
-	c.sleepUntilRetry(ctx, f)
+// next attempt is due or a caller needs the server.
+func (c *connection) waitToReconnect(ctx context.Context, err error, connected, served bool) {
+	f := c.phase.failed(err, served)
+	if connected {
+		c.publish(Lost{Upstream: c.name, Error: err.Error()})
+	}
+	c.reportFailure(ctx, f)
+	c.phase.awaitRetry(ctx, f)
 	if c.isDenied(err) && c.unused() {
 		c.end(c)
 	}
 }
 
-// failure is a failed attempt or a lost session, and when the next attempt follows.
-type failure struct {
-	err     error
-	attempt int
-	changed bool // the reason is another one than before
-	state   State
-	delay   time.Duration // until the next attempt
-	least   time.Duration // until a caller can trigger one
-}
-
 // reportFailure logs and publishes a failure. Of many for the same reason it
 // publishes the first few, and then each whose number is a power of two: a server
 // that is down for a week makes a handful of events.
-func (c *connection) reportFailure(ctx context.Context, f failure, challenge string) {
+func (c *connection) reportFailure(ctx context.Context, f failure) {
 	level, text := slog.LevelDebug, f.err.Error()
 	if f.changed {
 		level = slog.LevelInfo
@@ -337,7 +270,8 @@ func (c *connection) reportFailure(ctx context.Context, f failure, challenge str
 	switch {
 	case rare:
 	case f.state == StateNeedsAuth:
-		c.publish(NeedsAuth{Upstream: c.name, Error: text, Challenge: challenge, Hint: fault.HintOf(c.needsAuthError(f.err, challenge))})
+		hint := fault.HintOf(c.needsAuthError(f.err, f.challenge))
+		c.publish(NeedsAuth{Upstream: c.name, Error: text, Challenge: f.challenge, Hint: hint})
 	case f.state == StateFailed:
 		c.publish(Failed{Upstream: c.name, Attempt: f.attempt, DelayMS: f.delay.Milliseconds(), Error: text})
 	default:
@@ -345,129 +279,16 @@ func (c *connection) reportFailure(ctx context.Context, f failure, challenge str
 	}
 }
 
-// A process is given up for a while when it failed so many times in a row with the
-// same words, or so many times in any way.
-const (
-	finalRepetitions = 5
-	finalFailures    = 20
-)
-
-// failedLeast is how long calls cannot trigger an attempt in StateFailed.
-const failedLeast = 30 * time.Second
-
-// repetition counts failures in a row that have the same reason.
-type repetition struct {
-	words string
-	count int
-}
-
-// add counts a failure. It reports whether the reason is another one than before.
-func (r *repetition) add(err error) (changed bool) {
-	words := strings.Map(func(c rune) rune {
-		if unicode.IsDigit(c) { // times, ports and process ids differ
-			return -1
-		}
-		return c
-	}, logReason(err))
-	if changed = words != r.words; changed {
-		*r = repetition{words: words}
-	}
-	r.count++
-	return changed
-}
-
-// sleepUntilRetry waits for the delay. After the least delay a caller ends the wait
-// and resets the backoff, unless credentials are missing. Somebody who asks for an
-// attempt ends it at once.
-func (c *connection) sleepUntilRetry(ctx context.Context, f failure) {
-	due, least := time.NewTimer(f.delay), time.NewTimer(f.least)
-	defer due.Stop()
-	defer least.Stop()
-	var wake chan struct{} // not yet
-	for {
-		select {
-		case <-least.C:
-			if f.state != StateNeedsAuth {
-				wake = c.wake
-			}
-			continue
-		case <-wake:
-			c.update(func() { c.backoffStep = 0 })
-		case <-c.retry:
-		case <-due.C:
-		case <-ctx.Done():
-		}
-		return
-	}
-}
-
-// retryNow asks for an attempt at once, unless the server is connected.
-func (c *connection) retryNow() {
-	c.update(func() {
-		if c.session != nil {
-			return
-		}
-		if c.state == StateFailed { // calls wait again
-			c.state, c.since = StateReconnecting, time.Now()
-		}
-		if c.state == StateAsleep && c.listsOnly() { // there may be a login now
-			signal(c.wake)
-		}
-		signal(c.retry)
-	})
-}
-
-// asleep reports whether a lazy server should not run now.
-func (c *connection) asleep() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.state == StateAsleep
-}
-
-// setAsleep stops attempts until the next call.
-func (c *connection) setAsleep() {
-	c.update(func() {
-		drain(c.wake) // a caller that still needs the server sees the change of state and wakes it again
-		c.state, c.since, c.attempt, c.backoffStep = StateAsleep, time.Now(), 0, 0
-	})
-}
-
-// waitForUse waits until a caller needs the server. It reports false if ctx ends.
-func (c *connection) waitForUse(ctx context.Context) bool {
-	c.publish(Asleep{Upstream: c.name})
-	select {
-	case <-c.wake:
-		c.update(func() { c.state, c.since, c.lastStartOK = StateConnecting, time.Now(), true })
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// wakeUp starts a server that is asleep. It does not wait for it.
-func (c *connection) wakeUp() {
-	if c.asleep() {
-		c.update(func() { c.state, c.since, c.lastStartOK, c.lastUsed = StateConnecting, time.Now(), true, time.Now() })
-		signal(c.wake)
-	}
-}
-
 // isIdle reports whether the server may go to sleep.
 func (c *connection) isIdle(s *session) bool {
-	spec := c.currentSpec()
-	return spec.lazy() && spec.idle() > 0 && s.activeCalls() == 0 && c.sinceLastUse() >= spec.idle() && !c.hasSubscribers()
+	spec := c.spec.Load()
+	return spec.lazy() && spec.idle() > 0 && s.activeCalls() == 0 && c.phase.sinceLastUse() >= spec.idle() &&
+		(c.owner == "" || !c.restored.hasSubscribers())
 }
 
 // unused reports whether no caller waits any more for a lazy server that cannot be
 // started.
 func (c *connection) unused() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.spec.lazy() && (c.cached.Server != "" || c.owner != "") && time.Since(c.lastUsed) > c.opts.ConnectTimeout && c.waiters == 0
-}
-
-func (c *connection) sinceLastUse() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Since(c.lastUsed)
+	return c.spec.Load().lazy() && (c.owner != "" || c.known.stored().Server != "") &&
+		c.phase.sinceLastUse() > c.opts.ConnectTimeout && !c.phase.hasWaiters()
 }

@@ -42,12 +42,13 @@ type session struct {
 	lastReceived   atomic.Int64 // Unix nanoseconds of the last message from the server
 	logLevelSet    atomic.Pointer[string]
 	answeredCaller atomic.Bool // at least one call of a caller was answered
+	callsBefore    int64       // how many calls there were before it, to tell whether it was used
 
 	questionSlots chan struct{} // bounds the server's requests in progress
 
 	mu            sync.Mutex
 	acked         func() // called when the server acknowledges a subscription
-	pending       map[wire.ID]*pendingCall
+	pending       map[wire.ID]*inflight
 	questions     map[wire.ID]context.CancelFunc // the server's requests in progress
 	subscriptions map[string]bool                // subscribed resources, modern only
 	resubscribe   context.CancelCauseFunc        // ends the open subscription; nil if there is none
@@ -58,7 +59,7 @@ func newSession(opts *Options, e endpoint, notify func(string, json.RawMessage))
 	return &session{
 		opts: opts, endpoint: e, notify: notify, life: newLifetime(), failed: make(chan error, 1),
 		questionSlots: make(chan struct{}, maxQuestions), acked: func() {},
-		pending: map[wire.ID]*pendingCall{}, questions: map[wire.ID]context.CancelFunc{}, subscriptions: map[string]bool{},
+		pending: map[wire.ID]*inflight{}, questions: map[wire.ID]context.CancelFunc{}, subscriptions: map[string]bool{},
 	}
 }
 
@@ -77,7 +78,7 @@ func (s *session) checkHealth(ctx context.Context, timeout time.Duration) error 
 	if s.era == wire.Modern {
 		method = wire.MethodDiscover
 	}
-	_, err := s.request(ctx, &request{method: method, params: json.RawMessage(`{}`), timeout: timeout})
+	_, err := s.request(ctx, &outcall{method: method, params: json.RawMessage(`{}`), timeout: timeout})
 	var answered *wire.Error
 	var status *statusError
 	if errors.As(err, &answered) || errors.As(err, &status) && !status.auth() && status.Code < 500 {
@@ -347,7 +348,7 @@ func (s *session) beginModern() {
 
 // sendDiscover sends the request of the modern handshake.
 func (s *session) sendDiscover(ctx context.Context) (json.RawMessage, error) {
-	handshake := &request{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: handshakeTimeout, handshake: true}
+	handshake := &outcall{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: handshakeTimeout, handshake: true}
 	result, err := s.request(ctx, handshake)
 	var refused *wire.Error
 	if errors.As(err, &refused) && refused.Code == wire.CodeUnsupportedRevision && listContains(refused.Data, "supported", wire.NewestModern) {
@@ -397,7 +398,7 @@ func (s *session) beginLegacy() {
 func (s *session) sendInitialize(ctx context.Context) (json.RawMessage, error) {
 	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + allCapabilities + `}`)
 	params = rawjson.Set(params, "clientInfo", s.opts.clientInfo)
-	return s.request(ctx, &request{method: wire.MethodInitialize, params: params, timeout: handshakeTimeout, handshake: true})
+	return s.request(ctx, &outcall{method: wire.MethodInitialize, params: params, timeout: handshakeTimeout, handshake: true})
 }
 
 // acceptLegacy ends the legacy handshake.

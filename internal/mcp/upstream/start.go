@@ -7,109 +7,53 @@ import (
 	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // slowStart is the time after which a start is reported as slow.
 const slowStart = 15 * time.Second
 
-// startAttempt is the attempt in progress to start a process.
-type startAttempt struct {
-	turn        *startTurn // nil if no process is being started
-	lastLine    string     // what the process last wrote to its standard error
-	callsBefore int64      // calls before the session, to tell whether it was used
-}
-
 // beginStart waits until the process may be started, and then sets the state. The
 // caller calls end when the server is connected or the attempt has failed.
-func (c *connection) beginStart(ctx context.Context, spec Spec) (end func(), err error) {
-	if spec.Command == "" {
+func (c *connection) beginStart(ctx context.Context) (end func(), err error) {
+	if c.spec.Load().Command == "" {
 		return func() {}, nil
 	}
 	turn := c.opts.starts.join()
-	c.update(func() {
-		c.start.turn, c.start.lastLine = turn, ""
-		if c.waiters > 0 {
-			c.opts.starts.prefer(turn)
-		}
-	})
+	c.phase.queue(turn)
 	select {
 	case <-turn.ready:
 	case <-ctx.Done():
 		c.opts.starts.leave(turn)
 		return nil, context.Cause(ctx)
 	}
-	c.update(func() { c.state, c.since = StateStarting, time.Now() })
+	c.phase.starting()
 	slot := time.AfterFunc(maxSlotTime, func() { c.opts.starts.leave(turn) })
 	slow := time.AfterFunc(slowStart, c.reportSlowStart)
 	return func() {
 		slot.Stop()
 		slow.Stop()
 		c.opts.starts.leave(turn)
-		c.update(func() { c.start.turn = nil })
+		c.phase.started()
 	}, nil
 }
 
 // reportSlowStart publishes that the process has not answered yet.
 func (c *connection) reportSlowStart() {
-	c.mu.Lock()
-	seconds, line, hint := int(time.Since(c.since).Seconds()), c.start.lastLine, c.startHint()
-	c.mu.Unlock()
-	c.publish(SlowStart{Upstream: c.name, Seconds: seconds, LastLine: line, Hint: hint})
-	c.log.Warn("still starting", "seconds", seconds, "last_line", line, "hint", hint)
+	now := c.phase.now()
+	seconds, hint := int(time.Since(now.since).Seconds()), c.startHint(now)
+	c.publish(SlowStart{Upstream: c.name, Seconds: seconds, LastLine: now.lastLine, Hint: hint})
+	c.log.Warn("still starting", "seconds", seconds, "last_line", now.lastLine, "hint", hint)
 }
 
-// startHint says what to do about a slow start; c.mu is held.
-func (c *connection) startHint() string {
-	limit := c.opts.startTimeout(c.spec)
-	if c.start.lastLine == "" {
-		return fmt.Sprintf("it has written nothing so far; the first start of npx, uvx or docker downloads the program; it may take %v (start_timeout)", limit)
+// startHint says what to do about a slow start.
+func (c *connection) startHint(now situation) string {
+	limit := c.opts.startTimeout(*c.spec.Load())
+	hint := fmt.Sprintf("the first start of npx, uvx or docker downloads the program; it may take %v (start_timeout)", limit)
+	if now.lastLine == "" {
+		return "it has written nothing so far; " + hint
 	}
-	return fmt.Sprintf("the first start of npx, uvx or docker downloads the program; it may take %v (start_timeout)", limit)
-}
-
-// isStarting reports whether an attempt is in progress that is worth waiting for: a
-// process that is starting, waits for its turn or came up the last time, or the
-// first attempt to reach a URL. c.mu is held.
-func (c *connection) isStarting() bool {
-	switch c.state {
-	case StateStarting, StateConnecting:
-		return true
-	case StateFailed:
-		return false
-	}
-	return c.start.turn != nil || c.lastStartOK && (c.spec.Command != "" || c.spec.lazy())
-}
-
-// addWaiter counts a call that waits for the server, and lets its process start
-// before others.
-func (c *connection) addWaiter() (remove func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waiters++
-	if c.start.turn != nil {
-		c.opts.starts.prefer(c.start.turn)
-	}
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.waiters--
-	}
-}
-
-// setLastLine stores what the process last wrote, for its status.
-func (c *connection) setLastLine(line string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.start.lastLine = redact.Cut(line, maxShownLine)
-}
-
-// wasCalled reports whether a call was made since the session began.
-func (c *connection) wasCalled() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stats.Calls > c.start.callsBefore
+	return hint
 }
 
 // waitReport tells a caller every few seconds that its call waits for the server.
@@ -142,18 +86,17 @@ func (r *waitReport) stop() {
 
 // waitingText says what a call waits for.
 func (c *connection) waitingText() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	seconds := int(time.Since(c.since).Seconds())
+	now := c.phase.now()
+	seconds := int(time.Since(now.since).Seconds())
 	switch {
-	case c.state == StateStarting && c.start.lastLine != "":
-		return fmt.Sprintf("%s has been starting for %d s: %s", c.name, seconds, c.start.lastLine)
-	case c.state == StateStarting:
+	case now.state == StateStarting && now.lastLine != "":
+		return fmt.Sprintf("%s has been starting for %d s: %s", c.name, seconds, now.lastLine)
+	case now.state == StateStarting:
 		return fmt.Sprintf("%s has been starting for %d s", c.name, seconds)
-	case c.start.turn != nil:
+	case now.queued:
 		return fmt.Sprintf("%s waits until other programs have started", c.name)
 	}
-	return fmt.Sprintf("%s is %s for %d s", c.name, c.state, seconds)
+	return fmt.Sprintf("%s is %s for %d s", c.name, now.state, seconds)
 }
 
 // startQueue bounds how many processes start at once, so that many slow starts do

@@ -3,8 +3,8 @@ package upstream
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -89,106 +89,123 @@ type Stats struct {
 	Connected time.Time `json:"connected,omitzero"` // when it was for the first time
 }
 
-// status is the current state of the upstream.
-func (c *connection) status() Status {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	st := Status{
-		Name: c.name, Target: c.spec.Target(), Generation: c.generation,
-		State: c.state, Since: c.since,
-		Transport: c.detected.Endpoint.Transport, Revision: c.cached.Revision, ServerInfo: c.cached.ServerInfo,
-		Tools: len(c.allowedTools()), Stale: c.stale, Dropped: c.tools.problems(), Trouble: c.tools.trouble(),
-		Stats: c.stats, Desired: c.spec, Mistaken: c.unknownToolNames(), Simulated: c.spec.simulated(),
-	}
-	st.Era = c.detected.eraText()
-	if c.state != StateConnected {
-		st.Attempt, st.NextTry = c.attempt, c.next
-		if c.err != nil {
-			st.LastError, st.Hint = c.err.Error(), hintOf(c.err)
-		}
-	}
-	c.addStateDetails(&st)
-	return st
+// counter counts the calls of a connection. Its lock is its own.
+type counter struct {
+	mu    sync.Mutex
+	stats Stats
 }
 
-// addStateDetails adds what only some states have; c.mu is held.
-func (c *connection) addStateDetails(st *Status) {
-	switch c.state {
+func (n *counter) now() Stats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stats
+}
+
+// begin counts a call; one that is not counted is only in flight.
+func (n *counter) begin(tool string, counted bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stats.InFlight++
+	if counted {
+		n.stats.Calls++
+		n.stats.LastTool, n.stats.LastCall = tool, time.Now()
+	}
+}
+
+func (n *counter) end(failed, counted bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stats.InFlight--
+	if failed && counted {
+		n.stats.Errors++
+	}
+}
+
+func (n *counter) connected() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stats.Connects++; n.stats.Connected.IsZero() {
+		n.stats.Connected = time.Now()
+	}
+}
+
+// inherit takes over from the connection that this one replaces.
+func (n *counter) inherit(old *counter) {
+	stats := old.now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	stats.InFlight = 0
+	stats.Connects += n.stats.Connects // it may be connected already
+	n.stats = stats
+}
+
+// status is the current state of the upstream.
+func (c *connection) status() Status {
+	now := c.phase.now() // before the rest: see known
+	spec := c.spec.Load()
+	st := Status{
+		Name: c.name, Target: spec.Target(), Generation: c.generation, State: now.state, Since: now.since,
+		Stats: c.stats.now(), Desired: *spec, Simulated: spec.simulated(),
+	}
+	c.known.describe(&st)
+	if now.state != StateConnected {
+		st.Attempt, st.NextTry = now.attempt, now.next
+		if now.err != nil {
+			st.LastError, st.Hint = now.err.Error(), hintOf(now.err)
+		}
+	}
+	switch now.state {
 	case StateNeedsAuth:
-		st.Challenge = c.challenge
-		st.Hint = fault.HintOf(c.needsAuthError(c.err, c.challenge))
+		st.Challenge = now.challenge
+		st.Hint = fault.HintOf(c.needsAuthError(now.err, now.challenge))
 	case StateFailed:
-		st.Hint = c.failedHint()
+		st.Hint = c.failedHint(now)
 	case StateStarting:
-		st.NextTry, st.LastLine = time.Time{}, c.start.lastLine
-		if time.Since(c.since) >= slowStart {
-			st.Hint = c.startHint()
+		st.NextTry, st.LastLine = time.Time{}, now.lastLine
+		if time.Since(now.since) >= slowStart {
+			st.Hint = c.startHint(now)
 		}
 	case StateConnecting, StateReconnecting:
-		if st.Queued = c.start.turn != nil; st.Queued {
+		if st.Queued = now.queued; st.Queued {
 			st.Hint = fmt.Sprintf("it starts when one of %d other programs has started (starts.parallel)", c.opts.ParallelStarts)
 		}
 	}
+	return st
 }
 
-// visibleTools lists the allowed tools in the order of their names. It returns the
-// same slice until something changes, so that callers can compare cheaply.
-func (c *connection) visibleTools() []tool.Info {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	offered := c.offers()
-	if c.view.of == offered && c.view.stale == c.stale {
-		return c.view.tools
-	}
-	tools := c.allowed(offered.tools)
-	if c.stale {
-		tools = slices.Clone(tools)
-		for i := range tools {
-			tools[i].Stale = true
-		}
-	}
-	c.view = toolView{of: offered, stale: c.stale, tools: tools}
-	return tools
+// allows reports whether the spec allows a tool.
+func (s *Spec) allows(name string, hints tool.Hints) bool {
+	return s.permits(name) && (!s.ReadOnly || hints.ReadOnly)
 }
 
-// toolView is the result of visibleTools, and what it was made of.
-type toolView struct {
-	of    *toolList
-	stale bool
-	tools []tool.Info
-}
-
-// allowedTools is the list without the tools that the spec forbids; c.mu is held.
-func (c *connection) allowedTools() []tool.Info { return c.allowed(c.tools.tools) }
-
-// allowed is a list without the tools that the spec forbids; c.mu is held.
-func (c *connection) allowed(tools []tool.Info) []tool.Info {
-	if !c.spec.restricts() {
+// allowed is a list without the tools that the spec forbids.
+func (s *Spec) allowed(tools []tool.Info) []tool.Info {
+	if !s.restricts() {
 		return tools
 	}
 	var allowed []tool.Info
 	for _, info := range tools {
-		if c.spec.permits(info.Name) && (!c.spec.ReadOnly || info.Hints.ReadOnly) {
+		if s.allows(info.Name, info.Hints) {
 			allowed = append(allowed, info)
 		}
 	}
 	return allowed
 }
 
-// unknownToolNames finds names in the spec that no tool has; c.mu is held.
-func (c *connection) unknownToolNames() []string {
-	if len(c.spec.AllowedTools)+len(c.spec.DisabledTools) == 0 || len(c.tools.tools) == 0 {
+// unknownNames finds names in the spec that none of the server's tools has.
+func (s *Spec) unknownNames(tools []tool.Info) []string {
+	if len(s.AllowedTools)+len(s.DisabledTools) == 0 || len(tools) == 0 {
 		return nil
 	}
-	names := make([]string, len(c.tools.tools))
-	for i := range c.tools.tools {
-		names[i] = c.tools.tools[i].Name
+	names := make([]string, len(tools))
+	for i := range tools {
+		names[i] = tools[i].Name
 	}
 	var found []string
 	for _, setting := range []struct {
 		name string
 		list []string
-	}{{"allowed_tools", c.spec.AllowedTools}, {"disabled_tools", c.spec.DisabledTools}} {
+	}{{"allowed_tools", s.AllowedTools}, {"disabled_tools", s.DisabledTools}} {
 		for _, name := range setting.list {
 			if slices.Contains(names, name) {
 				continue
@@ -205,51 +222,27 @@ func (c *connection) unknownToolNames() []string {
 
 // adjust replaces the spec by one that needs no new connection.
 func (c *connection) adjust(spec Spec) {
-	c.mu.Lock()
-	before, roots := c.allowedTools(), c.spec.Roots
-	c.spec, c.view, c.ownOf = spec, toolView{}, nil
-	after := c.allowedTools()
-	c.mu.Unlock()
-	if !slices.Equal(roots, spec.Roots) {
+	old, tools := c.spec.Swap(&spec), c.known.list()
+	if !slices.Equal(old.Roots, spec.Roots) {
 		c.sendRootsChanged()
 	}
-	added, removed, _ := diff(before, after)
+	after := spec.allowed(tools)
+	added, removed, _ := diff(old.allowed(tools), after)
 	if len(added)+len(removed) > 0 {
 		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(after), Added: added, Removed: removed})
 	}
-	c.retryNow() // its owner may have repaired what was wrong
+	c.phase.retryNow() // its owner may have repaired what was wrong
 }
 
 // inheritFrom takes the statistics, subscriptions and log level of the previous
 // generation and, if the server is the same, what is known about it.
 func (c *connection) inheritFrom(old *connection) {
-	old.mu.Lock()
-	stats, subscribers, level := old.stats, maps.Clone(old.subscribers), old.logLevel
-	same := old.spec.sameServer(c.currentSpec())
-	detected, cached, tools, lists, lastStartOK := old.detected, old.cached, old.tools, maps.Clone(old.lists), old.lastStartOK
-	old.mu.Unlock()
-	c.update(func() {
-		stats.InFlight = 0
-		stats.Connects += c.stats.Connects // it may be connected already
-		c.stats, c.subscribers, c.logLevel = stats, subscribers, level
-		if same {
-			c.lists = lists
-		}
-		if same && c.session == nil {
-			c.detected, c.cached, c.tools, c.stale, c.lastStartOK = detected, cached, tools, true, lastStartOK
-		}
-	})
-}
-
-// watch sets or, with nil, removes a watcher.
-func (c *connection) watch(id int, f func(string, json.RawMessage)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f == nil {
-		delete(c.watchers, id)
-		return
+	c.stats.inherit(&old.stats)
+	c.restored.inherit(&old.restored)
+	if old.spec.Load().sameServer(*c.spec.Load()) {
+		c.known.inherit(old.known)
+		c.phase.inherit(old.phase)
 	}
-	c.watchers[id] = f
 }
 
 // The events of this package. Their key is the name of the upstream.

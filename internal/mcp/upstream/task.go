@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -37,7 +38,7 @@ const (
 
 // findTaskSupport notes which tools of a server of the sessions era can be called as
 // tasks. What a definition says counts only if the server has declared that it has tasks.
-func (l *toolList) findTaskSupport(capabilities json.RawMessage) {
+func (l *listing) findTaskSupport(capabilities json.RawMessage) {
 	tasks, _ := rawjson.Get(capabilities, "tasks")
 	requests, _ := rawjson.Get(tasks, "requests")
 	tools, _ := rawjson.Get(requests, "tools")
@@ -75,7 +76,7 @@ func needsTasks(err error) bool {
 
 // taskParams are the params of a call that is made as a task. Only servers of the
 // sessions era expect it there.
-func (s *session) taskParams(r *request) json.RawMessage {
+func (s *session) taskParams(r *outcall) json.RawMessage {
 	if s.era != wire.Legacy || r.method != wire.MethodToolsCall {
 		return r.params
 	}
@@ -190,8 +191,8 @@ func (c *connection) cancelTask(ctx context.Context, id string) error {
 }
 
 // taskRequest is a request about a task.
-func taskRequest(method, id string, caller *tool.Caller) *request {
-	return &request{method: method, params: rawjson.SetText(nil, "taskId", id), about: id, caller: caller, task: true}
+func taskRequest(method, id string, caller *tool.Caller) *outcall {
+	return &outcall{method: method, params: rawjson.SetText(nil, "taskId", id), about: id, caller: caller, task: true}
 }
 
 // CancelTask cancels a task of a server.
@@ -241,7 +242,7 @@ func (c *connection) followTask(ctx context.Context, id string, caller *tool.Cal
 		connection: c, id: id, caller: caller, changed: changed,
 		noted: make(chan struct{}, 1), asked: map[string]bool{},
 	}
-	defer c.watchTask(id, f.noted)()
+	defer c.followed.follow(id, f.noted)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if s.era == wire.Modern {
@@ -250,30 +251,37 @@ func (c *connection) followTask(ctx context.Context, id string, caller *tool.Cal
 	return f.followLegacy(ctx)
 }
 
-// watchTask has noted receive a token when the server says that a task has changed.
-func (c *connection) watchTask(id string, noted chan struct{}) (stop func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.followed == nil {
-		c.followed = map[string]chan struct{}{}
+// followed are the tasks that somebody follows: by task, what receives a token when the server
+// says that it changed.
+type followed struct {
+	mu   sync.Mutex
+	list map[string]chan struct{}
+}
+
+// follow has noted receive a token when the server says that a task has changed.
+func (l *followed) follow(id string, noted chan struct{}) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.list == nil {
+		l.list = map[string]chan struct{}{}
 	}
-	c.followed[id] = noted
+	l.list[id] = noted
 	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.followed[id] == noted {
-			delete(c.followed, id)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.list[id] == noted {
+			delete(l.list, id)
 		}
 	}
 }
 
-// taskNoted handles a notification about a task. Watchers do not get it: they know the
-// tasks of their own callers only, under other ids.
-func (c *connection) taskNoted(params json.RawMessage) {
+// note handles a notification about a task. Watchers do not get it: they know the tasks of
+// their own callers only, under other ids.
+func (l *followed) note(params json.RawMessage) {
 	id, _ := rawjson.GetText(params, "taskId")
-	c.mu.Lock()
-	noted := c.followed[id]
-	c.mu.Unlock()
+	l.mu.Lock()
+	noted := l.list[id]
+	l.mu.Unlock()
 	if noted != nil {
 		signal(noted)
 	}

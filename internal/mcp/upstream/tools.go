@@ -29,20 +29,19 @@ const (
 	maxToolName  = 256
 )
 
-// toolList is the usable tools of a server.
-type toolList struct {
+// listing is the usable tools of a server. It is not changed once it is complete.
+type listing struct {
 	tools        []tool.Info                   // sorted by name
 	headers      map[string][]wire.HeaderParam // by tool: arguments that are sent as headers too
 	dropped      []string                      // reasons why definitions were dropped; the first few
 	droppedCount int                           // how many were dropped
 	incomplete   []string                      // why tools are missing: the list was cut, or refused
 	tasks        map[string]taskSupport        // of the tools whose calls can be tasks; nil: none
-	spanLabels   map[string]*spanLabel         // of the tools that were called; guarded by the connection's mu
 }
 
 const maxReasons = 20
 
-func (l *toolList) drop(format string, args ...any) {
+func (l *listing) drop(format string, args ...any) {
 	l.droppedCount++
 	if len(l.dropped) < maxReasons {
 		l.dropped = append(l.dropped, fmt.Sprintf(format, args...))
@@ -50,10 +49,10 @@ func (l *toolList) drop(format string, args ...any) {
 }
 
 // problems are all reasons why something is missing.
-func (l *toolList) problems() []string { return slices.Concat(l.incomplete, l.dropped) }
+func (l *listing) problems() []string { return slices.Concat(l.incomplete, l.dropped) }
 
 // trouble is the same in a few lines, for people.
-func (l *toolList) trouble() []string {
+func (l *listing) trouble() []string {
 	list := slices.Clone(l.incomplete)
 	shown := min(len(l.dropped), shownReasons)
 	for _, reason := range l.dropped[:shown] {
@@ -68,15 +67,15 @@ func (l *toolList) trouble() []string {
 const shownReasons = 3
 
 // stop records why the rest of the list is missing, once.
-func (l *toolList) stop(reason string) {
+func (l *listing) stop(reason string) {
 	if len(l.incomplete) == 0 {
 		l.incomplete = []string{"the list of tools was cut: " + reason}
 	}
 }
 
 // listTools fetches all pages of the server's tools.
-func (s *session) listTools(ctx context.Context, name string, timeout time.Duration) (*toolList, error) {
-	l := &toolList{headers: map[string][]wire.HeaderParam{}}
+func (s *session) listTools(ctx context.Context, name string, timeout time.Duration) (*listing, error) {
+	l := &listing{headers: map[string][]wire.HeaderParam{}}
 	seen := map[string]bool{}
 	cursors := map[string]bool{}
 	var cursor json.RawMessage
@@ -86,7 +85,7 @@ func (s *session) listTools(ctx context.Context, name string, timeout time.Durat
 		if cursor != nil {
 			params = rawjson.Set(params, "cursor", cursor)
 		}
-		result, err := s.request(ctx, &request{method: wire.MethodToolsList, params: params, timeout: timeout})
+		result, err := s.request(ctx, &outcall{method: wire.MethodToolsList, params: params, timeout: timeout})
 		if err != nil {
 			return nil, fmt.Errorf("list tools: %w", err)
 		}
@@ -120,12 +119,12 @@ func (s *session) listTools(ctx context.Context, name string, timeout time.Durat
 	return l, nil
 }
 
-func (l *toolList) sort() {
+func (l *listing) sort() {
 	slices.SortFunc(l.tools, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // find looks a tool up.
-func (l *toolList) find(name string) (info tool.Info, found bool) {
+func (l *listing) find(name string) (info tool.Info, found bool) {
 	i, found := slices.BinarySearchFunc(l.tools, name, func(info tool.Info, name string) int {
 		return strings.Compare(info.Name, name)
 	})
@@ -136,7 +135,7 @@ func (l *toolList) find(name string) (info tool.Info, found bool) {
 }
 
 // pageLimit is the reason to fetch no further page, or empty.
-func pageLimit(l *toolList, page, size int, again bool) string {
+func pageLimit(l *listing, page, size int, again bool) string {
 	switch {
 	case again:
 		return "the list repeats itself: a cursor was sent twice"
@@ -151,7 +150,7 @@ func pageLimit(l *toolList, page, size int, again bool) string {
 }
 
 // add adds a definition, or records why it is not usable.
-func (l *toolList) add(space string, definition json.RawMessage, seen map[string]bool, era wire.Era) {
+func (l *listing) add(space string, definition json.RawMessage, seen map[string]bool, era wire.Era) {
 	info, err := parseTool(space, definition)
 	switch {
 	case err != nil:
@@ -286,16 +285,12 @@ type record struct {
 // loadCache uses the stored record of the server, unless the previous generation
 // has passed on a newer one. A lazy server with a record need not be started yet.
 func (c *connection) loadCache() {
-	stored, found := c.opts.loadRecord(c.currentSpec())
+	spec := c.spec.Load()
+	stored, found := c.opts.loadRecord(*spec)
 	tools := stored.tools(c.name)
-	c.update(func() {
-		if found = found && c.cached.Server == ""; found {
-			c.cached, c.detected, c.tools, c.stale, c.lastStartOK = stored, stored.Detected, tools, true, true
-		}
-		if c.opts.OnDemand || c.cached.Server != "" && (c.spec.Start == Lazy || c.spec.lazy() && !c.listsOnly()) {
-			c.state = StateAsleep
-		}
-	})
+	found = found && c.known.load(stored, tools)
+	has := c.known.stored().Server != ""
+	c.phase.loaded(found, c.opts.OnDemand || has && (spec.Start == Lazy || spec.lazy() && !c.listsOnly()))
 	if found && len(tools.tools) > 0 {
 		names, _, _ := diff(nil, tools.tools)
 		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(names), Added: names})
@@ -304,24 +299,30 @@ func (c *connection) loadCache() {
 
 // saveCache stores what is known of the server.
 func (c *connection) saveCache() {
-	c.mu.Lock()
-	s, retired := c.session, c.retired
-	if s == nil || retired {
-		c.mu.Unlock()
-		return
+	r, tools, ok := c.known.save()
+	switch {
+	case !ok, c.isRetired():
+	case c.owner != "":
+		c.lister.learn(c.owner, tools, r)
+	default:
+		c.saveRecord(r)
 	}
-	_, revision := s.describe()
-	c.cached = record{
-		Server: identity(c.spec), Detected: c.detected, Revision: revision,
-		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions,
-		Tools: definitions(c.tools.tools),
+}
+
+// learn keeps the tools of an owner, and stores and publishes what they change.
+func (c *connection) learn(owner string, list *listing, r record) {
+	now := c.known.learn(owner, list, r)
+	added, removed, changed := diff(now.before, now.after)
+	differs := len(added)+len(removed)+len(changed) > 0
+	if differs {
+		c.saveRecord(c.known.saveLearned())
 	}
-	r, tools := c.cached, c.tools.forAnother()
-	c.mu.Unlock()
-	if c.owner != "" {
-		c.listing.learn(c.owner, tools, r)
-		return
+	if differs || now.offersDiffer {
+		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(now.after), Added: added, Removed: removed, Changed: changed})
 	}
+}
+
+func (c *connection) saveRecord(r record) {
 	if err := c.opts.saveRecord(c.name, r); err != nil {
 		c.log.Warn("not cached", "error", err)
 	}
@@ -410,8 +411,8 @@ func (o *Options) recordPath(name string) string {
 }
 
 // tools reads the stored definitions with the same checks as a server's list.
-func (r record) tools(name string) *toolList {
-	l := &toolList{headers: map[string][]wire.HeaderParam{}}
+func (r record) tools(name string) *listing {
+	l := &listing{headers: map[string][]wire.HeaderParam{}}
 	seen := map[string]bool{}
 	for _, definition := range r.Tools {
 		l.add(name, definition, seen, r.Detected.Era)

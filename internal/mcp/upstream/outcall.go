@@ -19,8 +19,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// request is a request to a server, before a session gives it an id and _meta.
-type request struct {
+// outcall is a request to a server, before a session gives it an id and _meta.
+type outcall struct {
 	method    string
 	params    json.RawMessage // _meta in them is ignored
 	meta      json.RawMessage // the caller's _meta, or nil
@@ -42,7 +42,7 @@ type request struct {
 
 // outgoing encodes the request with its id and with the _meta of this hop. params
 // are those of this round.
-func (s *session) outgoing(r *request, id wire.ID, params json.RawMessage) Outgoing {
+func (s *session) outgoing(r *outcall, id wire.ID, params json.RawMessage) Outgoing {
 	bare := wire.Request(id, r.method, nil)
 	text := bare.Append(make([]byte, 0, encodedSize(r, params)))
 	text = append(text[:len(text)-1], `,"params":`...)
@@ -59,7 +59,7 @@ func (s *session) outgoing(r *request, id wire.ID, params json.RawMessage) Outgo
 }
 
 // encodedSize is an upper estimate for most requests.
-func encodedSize(r *request, params json.RawMessage) int {
+func encodedSize(r *outcall, params json.RawMessage) int {
 	size := len(params) + len(r.meta) + 512
 	if r.caller != nil {
 		size += len(r.caller.Capabilities)
@@ -69,7 +69,7 @@ func encodedSize(r *request, params json.RawMessage) int {
 
 // appendParams writes params with _meta: the caller's keys that concern the
 // server, and our own.
-func (s *session) appendParams(out []byte, r *request, id wire.ID, params json.RawMessage) []byte {
+func (s *session) appendParams(out []byte, r *outcall, id wire.ID, params json.RawMessage) []byte {
 	out = rawjson.AppendMembers(out, params, func(key []byte) bool { return string(key) == "_meta" })
 	bare := len(out)
 	out = rawjson.AppendKey(out, "_meta")
@@ -91,7 +91,7 @@ func (s *session) appendParams(out []byte, r *request, id wire.ID, params json.R
 }
 
 // appendProtocol writes the _meta keys that every modern request has.
-func (s *session) appendProtocol(out []byte, r *request) []byte {
+func (s *session) appendProtocol(out []byte, r *outcall) []byte {
 	out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaRevision), s.revision)
 	out = append(rawjson.AppendKey(out, wire.MetaClientInfo), s.opts.clientInfo...)
 	out = append(rawjson.AppendKey(out, wire.MetaClientCapabilities), s.declaredFor(r)...)
@@ -122,7 +122,7 @@ func newSpanLabel(upstream, method, about string) *spanLabel {
 
 // startSpan starts the client span of a request, whose context the request passes
 // to the server. The span is nil without a tracer.
-func (c *connection) startSpan(ctx context.Context, r *request) (context.Context, trace.Span) {
+func (c *connection) startSpan(ctx context.Context, r *outcall) (context.Context, trace.Span) {
 	if c.opts.Tracer == nil {
 		return ctx, nil
 	}
@@ -138,7 +138,7 @@ func (c *connection) startSpan(ctx context.Context, r *request) (context.Context
 
 // endSpan ends the span of a request with its outcome, and with the server that the
 // request was last sent to.
-func (r *request) endSpan(span trace.Span, err error) {
+func (r *outcall) endSpan(span trace.Span, err error) {
 	if span == nil {
 		return
 	}
