@@ -67,7 +67,7 @@ function OneScript({ hash }: { hash: string }) {
           <a class="button" href={`#/playground/${s.hash}`}>Open in the playground</a>
           {mayChange(whose) && (current ? <Unpublish name={s.name!} /> : <Publish script={s} />)}
           <a class="button" href={`/api/v1/library/${s.hash}/content`} download={`${(s.name || s.hash.slice(0, 12)).replaceAll(/[^\w.-]+/g, '_')}.${s.language === 'javascript' ? 'js' : s.language === 'typescript' ? 'ts' : 'lua'}`}>Download</a>
-          {mayChange(whose) && <button type="button" onClick={() => void removeItem(s.hash, s.name || s.hash.slice(0, 12), 'scripts')}>Delete</button>}
+          {mayChange(whose) && !current && <button type="button" onClick={() => void removeItem(s.hash, s.name || s.hash.slice(0, 12), 'scripts')}>Delete</button>}
         </div>
       </div>
       <p class="prose">{s.description}</p>
