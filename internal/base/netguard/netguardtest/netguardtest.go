@@ -259,15 +259,17 @@ var addresses, ports atomic.Int64
 // ReservedAddress returns an address that no other process uses while its owner does
 // not listen on it. It is a separate loopback address if the system has several.
 func ReservedAddress() string {
-	for range 100 {
-		n, pid := int(addresses.Add(1)), os.Getpid() // enough for 62,500 processes
-		address := fmt.Sprintf("127.%d.%d.%d:%d", 1+pid/250%250, 1+pid%250, 1+n%250, ownPort+n/250)
-		if isFree(address) {
-			return address
-		}
+	if !hasLoopbacks() {
+		return net.JoinHostPort("127.0.0.1", ReservedPort())
 	}
-	return net.JoinHostPort("127.0.0.1", ReservedPort())
+	n, pid := int(addresses.Add(1)), os.Getpid() // enough for 62,500 processes
+	return fmt.Sprintf("127.%d.%d.%d:%d", 1+pid/250%250, 1+pid%250, 1+n%250, ownPort+n/250)
 }
+
+// hasLoopbacks reports whether the system has more loopback addresses than one. The
+// address that is given out is not tried: a program that starts at that moment would
+// hold the socket for as long as it takes to start.
+var hasLoopbacks = sync.OnceValue(func() bool { return isFree("127.0.0.2:0") })
 
 // ReservedPort returns a port, for a program whose address cannot be set.
 func ReservedPort() string {
