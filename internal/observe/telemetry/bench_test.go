@@ -10,7 +10,7 @@ import (
 // BenchmarkSpansOfACall measures the two spans of a relayed call, with as many
 // attributes as they have, stored in memory (docs/decisions/015-spans.md).
 func BenchmarkSpansOfACall(b *testing.B) {
-	tracer := newMemoryProvider(newTraces(200)).Tracer("x")
+	tracer := memoryProvider{recent: newTraces(200)}.Tracer("x")
 	request := []attribute.KeyValue{
 		attribute.String("mcp.method.name", "tools/call"), attribute.String("gen_ai.tool.name", "fs__read"), attribute.String("mcp.protocol.version", "2025-11-25"),
 		attribute.String("network.transport", "tcp"), attribute.String("mcp.session.id", "3f1c9a52"), attribute.String("jsonrpc.request.id", "17"),

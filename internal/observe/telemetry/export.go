@@ -199,7 +199,7 @@ type setup struct {
 func (p plan) build(ctx context.Context, s setup) (_ *providers, err error) {
 	built := &providers{recent: s.recent, tracers: idProvider{}, meters: nometric.NewMeterProvider()}
 	if s.recent != nil {
-		built.tracers = newMemoryProvider(s.recent)
+		built.tracers = memoryProvider{recent: s.recent}
 	}
 	steps := []func() error{
 		func() error { return built.addTraces(ctx, p.traces, s) },

@@ -17,6 +17,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/observe/telemetry/params"
 )
 
 // newConsole returns the handler that writes for people or for log collectors.
@@ -165,6 +166,7 @@ func (s maskedSpan) Status() sdktrace.Status {
 
 // maskAttributes returns list itself if there is nothing to mask.
 func maskAttributes(list []attribute.KeyValue, arguments bool) []attribute.KeyValue {
+	list = params.Expand(list)
 	var changed []attribute.KeyValue
 	for i, a := range list {
 		drop := !arguments && isArgument(a.Key)

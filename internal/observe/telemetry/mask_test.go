@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
+	"github.com/luanette/luanette/internal/observe/telemetry/params"
 )
 
 // leak makes a span and log lines with a secret in every place, and returns the id of the
@@ -18,7 +20,8 @@ import (
 func leak(t *testing.T, tel *telemetry.Telemetry, secret string) string {
 	t.Helper()
 	ctx, span := tel.Tracer("t").Start(t.Context(), "call")
-	span.SetAttributes(attribute.String("mcp.params", `{"q":"`+secret+`"}`), attribute.String("mcp.params.q", secret),
+	span.SetAttributes(params.Deferred("mcp.params", json.RawMessage(`{"q":"`+secret+`","api_key":"secret of a key"}`))...)
+	span.SetAttributes(attribute.String("script.params.q", secret),
 		attribute.Int("mcp.params.bytes", 12), attribute.String("note", "use "+secret), attribute.String("tool", "fs.read"))
 	span.RecordError(errors.New("refused: " + secret))
 	span.SetStatus(codes.Error, "refused: "+secret)
@@ -46,14 +49,14 @@ func TestSecretsAreMasked(t *testing.T) {
 		for where, text := range map[string]string{
 			"span": fmt.Sprintf("%+v", exported), "log": fmt.Sprintf("%+v", sink.Logs()), "stderr": stderr.String(), "memory": fmt.Sprintf("%+v", kept),
 		} {
-			if strings.Contains(text, secret) || !strings.Contains(text, "[redacted]") {
+			if strings.Contains(text, secret) || strings.Contains(text, "secret of a key") || !strings.Contains(text, "[redacted]") {
 				t.Errorf("%s: %s", where, text)
 			}
 		}
 		if _, sent := exported.Attributes["mcp.params.q"]; sent != arguments || exported.Attributes["tool"] != "fs.read" || exported.Attributes["mcp.params.bytes"] == nil {
 			t.Errorf("arguments %v: exported %v", arguments, exported.Attributes)
 		}
-		if kept.Spans[0].Attributes["mcp.params.q"] != "[redacted]" {
+		if a := kept.Spans[0].Attributes; a["mcp.params.q"] != "[redacted]" || a["mcp.params.api_key"] != "[redacted]" || a["script.params.q"] != "[redacted]" {
 			t.Errorf("in memory: %v", kept.Spans[0].Attributes)
 		}
 		if exported.Attributes["request_id"] != line.Attributes["request_id"] || line.Attributes["request_id"] == "[redacted]" {

@@ -310,16 +310,21 @@ func WithAttributes(ctx context.Context, all ...attribute.KeyValue) context.Cont
 	return context.WithValue(ctx, inheritedKey{}, all)
 }
 
-// inheritor gives spans the attributes of their context, and those of its principal.
+// inherited returns the attributes that a span gets from its context: those that were set
+// there, and those of its principal.
+func inherited(ctx context.Context) []attribute.KeyValue {
+	all, _ := ctx.Value(inheritedKey{}).([]attribute.KeyValue)
+	if principal.Known(ctx) {
+		all = append(all[:len(all):len(all)], ownerAttributes(principal.OwnerOf(ctx))...)
+	}
+	return all
+}
+
+// inheritor gives spans of the SDK what they inherit.
 type inheritor struct{}
 
 func (inheritor) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
-	if all, ok := ctx.Value(inheritedKey{}).([]attribute.KeyValue); ok {
-		s.SetAttributes(all...)
-	}
-	if principal.Known(ctx) {
-		s.SetAttributes(ownerAttributes(principal.OwnerOf(ctx))...)
-	}
+	s.SetAttributes(inherited(ctx)...)
 }
 
 func (inheritor) OnEnd(sdktrace.ReadOnlySpan)      {}

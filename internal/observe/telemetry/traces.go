@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/observe/telemetry/params"
 )
 
 // Limits for one trace. A long trace loses its latest spans, but not its first, which
@@ -23,6 +24,7 @@ import (
 const (
 	maxSpans      = 400
 	maxEvents     = 50
+	maxLinks      = 128
 	maxText       = 2 << 10 // of the value of one attribute
 	maxAttributes = 64
 )
@@ -177,6 +179,7 @@ func texts(attributes []attribute.KeyValue) map[string]string {
 	if len(attributes) == 0 {
 		return nil
 	}
+	attributes = params.Expand(attributes)
 	texts := make(map[string]string, len(attributes))
 	for _, a := range attributes[:min(maxAttributes, len(attributes))] {
 		a, _ = maskValue(a)
@@ -340,24 +343,7 @@ func (s *storedSpan) toolName() (tool, space string) {
 	return tool, cmp.Or(namespace, upstream)
 }
 
-// newMemoryProvider returns a provider of spans that are only stored in memory.
-func newMemoryProvider(recent *Traces) *sdktrace.TracerProvider {
-	limits := sdktrace.NewSpanLimits()
-	limits.AttributeCountLimit, limits.EventCountLimit = maxAttributes, maxEvents
-	return sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids{}), sdktrace.WithSampler(recordOnly{}), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(inheritor{}), sdktrace.WithSpanProcessor(memoryProcessor{recent}))
-}
-
-// recordOnly records every span without the sampled flag, because the flag would
-// promise upstreams that the span is exported.
-type recordOnly struct{}
-
-func (recordOnly) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
-	return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly, Tracestate: trace.SpanContextFromContext(p.ParentContext).TraceState()}
-}
-
-func (recordOnly) Description() string { return "RecordOnly" }
-
-// memoryProcessor stores ended spans in the traces in memory.
+// memoryProcessor stores the spans of the SDK in memory too, while they are exported.
 type memoryProcessor struct{ traces *Traces }
 
 func (memoryProcessor) OnStart(context.Context, sdktrace.ReadWriteSpan) {}

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/observe/telemetry/params"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
@@ -53,7 +54,7 @@ func TestCallsAreSpanned(t *testing.T) {
 		"mcp.method.name": "tools/call", "gen_ai.tool.name": "outer", "gen_ai.operation.name": "execute_tool",
 		"error.type": "tool_error",
 	}
-	for _, a := range outerSpan.Attributes() {
+	for _, a := range params.Expand(outerSpan.Attributes()) {
 		if w, ok := want[a.Key]; !ok || a.Value.AsString() != w {
 			t.Errorf("attribute %s = %q, want %q", a.Key, a.Value.AsString(), w)
 		}

@@ -184,8 +184,7 @@ func callAttributes(ctx context.Context, call tool.Call) []attribute.KeyValue {
 	if argsHidden(ctx) {
 		return append(attributes, attribute.Int("mcp.params.bytes", len(call.Args)))
 	}
-	attributes = append(attributes, attribute.String("mcp.params", redact.JSON(call.Args)))
-	return append(attributes, params.Attributes("mcp.params", call.Args)...)
+	return append(attributes, params.Deferred("mcp.params", call.Args)...)
 }
 
 // argsHidden tells whether arguments and results must not appear in traces.

@@ -5,7 +5,6 @@ package duration
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -40,8 +39,9 @@ type Options struct {
 // Histogram records durations by kind. It is safe for concurrent use.
 type Histogram[K Kind] struct {
 	seconds metric.Float64Histogram
-	sets    sync.Map // of K: metric.MeasurementOption
-	count   atomic.Int64
+
+	mu   sync.RWMutex
+	sets map[K][]metric.RecordOption // one each: a slice, so that Record makes none
 }
 
 // New creates a histogram; a nil meter records nothing.
@@ -57,7 +57,7 @@ func New[K Kind](meter metric.Meter, o Options) *Histogram[K] {
 	if err != nil {
 		seconds, _ = noop.Meter{}.Float64Histogram(o.Name) // never fails
 	}
-	return &Histogram[K]{seconds: seconds}
+	return &Histogram[K]{seconds: seconds, sets: map[K][]metric.RecordOption{}}
 }
 
 // Enabled reports whether Record does anything.
@@ -66,19 +66,22 @@ func (h *Histogram[K]) Enabled(ctx context.Context) bool { return h.seconds.Enab
 // Record records a duration.
 func (h *Histogram[K]) Record(ctx context.Context, kind K, took time.Duration) {
 	if h.seconds.Enabled(ctx) {
-		h.seconds.Record(ctx, took.Seconds(), h.set(kind))
+		h.seconds.Record(ctx, took.Seconds(), h.set(kind)...)
 	}
 }
 
-func (h *Histogram[K]) set(kind K) metric.MeasurementOption {
-	if known, found := h.sets.Load(kind); found {
-		return known.(metric.MeasurementOption)
+func (h *Histogram[K]) set(kind K) []metric.RecordOption {
+	h.mu.RLock()
+	set, known := h.sets[kind]
+	h.mu.RUnlock()
+	if known {
+		return set
 	}
-	set := metric.WithAttributeSet(attribute.NewSet(kind.Attributes()...))
-	if h.count.Load() < maxKinds {
-		if _, found := h.sets.LoadOrStore(kind, set); !found {
-			h.count.Add(1)
-		}
+	set = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(kind.Attributes()...))}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.sets) < maxKinds {
+		h.sets[kind] = set
 	}
 	return set
 }

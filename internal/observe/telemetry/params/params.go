@@ -5,7 +5,9 @@ package params
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -20,7 +22,39 @@ const (
 	longestKey   = 128      // of an attribute, its prefix included
 	longestValue = 200      // of a string or of JSON
 	longestAll   = 64 << 10 // longer parameters are not parsed
+	longestRaw   = 2 << 10  // longer parameters are shortened at once
 )
+
+// rawPrefix begins the keys of attributes that Expand replaces.
+const rawPrefix = "raw "
+
+// Deferred returns a JSON object for a span that is seldom read: as one attribute, which
+// has secrets in it and must not be shown. Expand makes of it, where spans are shown and
+// exported, the object as text and what Attributes returns. A long object is replaced at
+// once, so that it does not stay in memory.
+func Deferred(prefix string, object json.RawMessage) []attribute.KeyValue {
+	raw := []attribute.KeyValue{attribute.String(rawPrefix+prefix, string(object))}
+	if len(object) > longestRaw {
+		return Expand(raw)
+	}
+	return raw
+}
+
+// Expand replaces the attributes of Deferred. It returns list itself if there are none.
+func Expand(list []attribute.KeyValue) []attribute.KeyValue {
+	isRaw := func(a attribute.KeyValue) bool { return strings.HasPrefix(string(a.Key), rawPrefix) }
+	if !slices.ContainsFunc(list, isRaw) {
+		return list
+	}
+	expanded := slices.DeleteFunc(slices.Clone(list), isRaw)
+	for _, a := range list {
+		if prefix, raw := strings.CutPrefix(string(a.Key), rawPrefix); raw {
+			object := json.RawMessage(a.Value.AsString())
+			expanded = append(append(expanded, attribute.String(prefix, redact.JSON(object))), Attributes(prefix, object)...)
+		}
+	}
+	return expanded
+}
 
 // Attributes returns the members of a JSON object as attributes "prefix.name", and
 // those of nested objects as "prefix.name.inner". Scalars keep their type, lists are

@@ -2,9 +2,14 @@ package params
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/luanette/luanette/internal/base/redact"
 )
 
 func TestAttributes(t *testing.T) {
@@ -52,5 +57,25 @@ func TestAttributesAreBounded(t *testing.T) {
 		if got := Attributes("p", []byte(none)); got != nil {
 			t.Errorf("%q: %v", none, got)
 		}
+	}
+}
+
+// TestDeferred checks that what Expand makes of an object is what Attributes returns and
+// the object as text, and that a long object is not kept.
+func TestDeferred(t *testing.T) {
+	t.Parallel()
+	text := func(list []attribute.KeyValue) string { return fmt.Sprint(list) }
+	for _, object := range []string{`{"api_key":"k","path":"x"}`, `{"code":"` + strings.Repeat("word ", 1000) + `","api_key":"k"}`, `[1]`, ``, `{"torn`} {
+		list := append([]attribute.KeyValue{attribute.String("first", "1")}, Deferred("p", []byte(object))...)
+		want := append([]attribute.KeyValue{attribute.String("first", "1"), attribute.String("p", redact.JSON([]byte(object)))}, Attributes("p", []byte(object))...)
+		if got := Expand(append(list, attribute.String("last", "2"))); !strings.Contains(text(got), "last") || text(slices.DeleteFunc(got, func(a attribute.KeyValue) bool { return a.Key == "last" })) != text(want) {
+			t.Errorf("%.40s: %s", object, text(got))
+		}
+		if len(object) > longestRaw && strings.Contains(text(list), object) {
+			t.Error("a long object is kept")
+		}
+	}
+	if list := []attribute.KeyValue{attribute.Int("n", 1)}; &Expand(list)[0] != &list[0] {
+		t.Error("a list without objects is copied")
 	}
 }
