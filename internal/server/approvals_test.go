@@ -210,6 +210,25 @@ func TestCallsThatWaitAreTasks(t *testing.T) {
 	}
 }
 
+// A call that waits for approval is a task at the address of a server of the caller's
+// organisation, which the caller knows by another name than the server.
+func TestCallsToOrganisationsServersAreTasks(t *testing.T) {
+	t.Parallel()
+	n := &notes{texts: map[string]string{}}
+	text := "[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n[keys.member]\nenv = \"MEMBER\"\nscopes = [\"mcp\"]\norg = \"acme\"\n" +
+		"[orgs.acme.upstreams.notes]\nurl = \"" + serveTools(t, "notes", n) + "\"\napprove = \"writes\"\n"
+	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, text), Env: config.Environment{"ROOT": "root-token", "MEMBER": "member-token"}})
+	srv.upstreams.Await(t.Context(), "notes@acme")
+	srv.catalog.Refresh(t.Context())
+	c := taskClient{t: t, key: "member-token", path: "/mcp/notes"}
+	id := c.start(url, "write_file", `{"path":"a","content":"x"}`)
+	c.await(url, id, "working")
+	(keyClient{t, url, "root-token"}).call("approval_decide", `{"approval_id":"`+id+`","decision":"allow"}`)
+	if task := c.await(url, id, "completed"); !strings.Contains(string(task), `"text":"written"`) || n.written() != 1 {
+		t.Errorf("after the decision: %s, %d calls were made", task, n.written())
+	}
+}
+
 // testSession is a client of the sessions era.
 type testSession struct {
 	t        *testing.T

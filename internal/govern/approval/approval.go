@@ -87,11 +87,15 @@ type Rule struct {
 }
 
 // subjectOf returns the subject of an effect and its namespace or module. An effect
-// without a namespace or module gets the subject itself.
-func subjectOf(e host.Effect) (subject, space string) {
+// without a namespace or module gets the subject itself. Those of tools are not the caller's
+// names: "git" is another server for each organisation that has one.
+func (o *Store) subjectOf(ctx context.Context, e host.Effect) (subject, space string) {
 	subject = e.DisplayName()
 	if ref, ok := e.Tool(); ok {
-		return subject, cmp.Or(ref.Space, subject)
+		if o.options.Real != nil {
+			ref = o.options.Real(ctx, ref)
+		}
+		return ref.String(), cmp.Or(ref.Space, ref.String())
 	}
 	space, _, _ = strings.Cut(subject, ".")
 	return subject, space

@@ -41,12 +41,12 @@ type Policy struct {
 	Own bool
 }
 
-// demand returns who must agree to an effect.
-func (p Policy) demand(ctx context.Context, e host.Effect) (d Demand, needed bool) {
+// demand returns who must agree to an effect about this subject.
+func (p Policy) demand(ctx context.Context, e host.Effect, subject, space string) (d Demand, needed bool) {
 	if p.Also != nil {
 		d, needed = p.Also(ctx, e)
 	}
-	return d, needed || p.needsApproval(e)
+	return d, needed || needsApproval(p.mode(subject, space), e)
 }
 
 // Empty reports whether no effect ever needs approval.
@@ -60,8 +60,8 @@ func (p Policy) Empty() bool {
 }
 
 // needsApproval reports whether an effect needs approval.
-func (p Policy) needsApproval(e host.Effect) bool {
-	switch p.mode(e) {
+func needsApproval(mode Mode, e host.Effect) bool {
+	switch mode {
 	case Writes:
 		return changes(e)
 	case All:
@@ -79,8 +79,7 @@ func listsTools(e host.Effect) bool {
 	return slices.Contains([]string{"mcp.has", "mcp.tools", "mcp.namespaces"}, e.Name)
 }
 
-func (p Policy) mode(e host.Effect) Mode {
-	subject, space := subjectOf(e)
+func (p Policy) mode(subject, space string) Mode {
 	if mode, ok := p.Rules[subject]; ok {
 		return mode
 	}
@@ -178,14 +177,14 @@ func (j *approver) spend(step host.Step) {
 // Decide decides one effect.
 func (j *approver) Decide(ctx context.Context, e host.Effect) (host.Decision, error) {
 	always := j.who.AskAlways && changes(e)
-	demand, needed := j.policy.demand(ctx, e)
+	subject, space := j.store.subjectOf(ctx, e)
+	demand, needed := j.policy.demand(ctx, e, subject, space)
 	if !always && !needed {
 		return host.Allow, nil
 	}
 	if verdict := j.takeDecision(e.Digest(), demand); verdict != host.Ask {
 		return verdict, nil
 	}
-	subject, space := subjectOf(e)
 	verdict, err := j.store.remembered(ctx, subject, space, j.who.Hash)
 	if (always || demand.Role != "") && verdict == host.Allow {
 		verdict = host.Ask

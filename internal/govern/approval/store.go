@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -40,6 +41,8 @@ type Options struct {
 	Mail   *Mail
 	Events *event.Bus                                                       // may be nil
 	Audit  func(ctx context.Context, action, subject string, detail []byte) // records decisions; may be nil
+	// Real returns the tool that a caller's name stands for; nil: all callers have the same names.
+	Real func(ctx context.Context, ref tool.Ref) tool.Ref
 	// Plan makes the plan of a run again that waits; nil: plans stay as they were made.
 	Plan  func(ctx context.Context, a *Approval) (host.Plan, error)
 	Clock clock.Clock  // nil is the machine's
@@ -104,9 +107,9 @@ func (o *Store) Policy() Policy {
 // Ask stores a paused run until there is a decision. A second request of a run about the
 // same effect returns the first one.
 func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
-	subject, space := subjectOf(p.Effect)
+	subject, space := o.subjectOf(ctx, p.Effect)
 	now, who := o.now(), principal.Of(ctx)
-	demand, _ := o.Policy().demand(ctx, p.Effect)
+	demand, _ := o.Policy().demand(ctx, p.Effect, subject, space)
 	a := Approval{
 		ID: newID(IDPrefix), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
 		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Incomplete: p.Incomplete, Output: p.Output, Resume: p.ResumeState,
