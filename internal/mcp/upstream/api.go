@@ -174,8 +174,10 @@ func (t *apiTransport) call(ctx context.Context, m wire.Message) (json.RawMessag
 // context.
 func (t *apiTransport) Send(context.Context, wire.Message) error { return t.Err() }
 
-// CancelsOnDisconnect reports that a call whose context ends is cancelled.
-func (t *apiTransport) CancelsOnDisconnect() bool { return true }
+// Traits implements Transport: a call whose context ends is cancelled.
+func (t *apiTransport) Traits() Traits {
+	return Traits{CancelsOnDisconnect: func() bool { return true }, LeftOut: t.leftOut.get}
+}
 
 // Close implements Transport.
 func (t *apiTransport) Close() {

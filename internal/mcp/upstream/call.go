@@ -362,7 +362,7 @@ func (s *session) failPending(reason error) {
 // cancelRequest notifies the server that the response is no longer needed, unless
 // closing the HTTP request did so already.
 func (s *session) cancelRequest(id wire.ID) {
-	if t, ok := s.transport.(interface{ CancelsOnDisconnect() bool }); ok && t.CancelsOnDisconnect() {
+	if s.traits.CancelsOnDisconnect != nil && s.traits.CancelsOnDisconnect() {
 		return
 	}
 	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":"the caller gave up"}`)

@@ -121,9 +121,8 @@ type pipeTransport struct {
 	input *os.File
 }
 
-// AwaitRead and Stderr belong to a process, which there is none.
-func (*pipeTransport) AwaitRead(context.Context) {}
-func (*pipeTransport) Stderr() string            { return "" }
+// Traits are not those of a process, which there is none.
+func (*pipeTransport) Traits() Traits { return Traits{} }
 
 func (p *pipeTransport) Close() {
 	p.input.Close()

@@ -44,7 +44,7 @@ type connection struct {
 // who says whose connection it is and what is wanted of it, and publishes its events. Only the
 // spec is ever replaced, as a whole.
 type who struct {
-	opts       *Options
+	*shared
 	name       string
 	generation uint64
 	personal   bool   // each principal has a connection of its own
@@ -57,12 +57,12 @@ type who struct {
 }
 
 // newConnection makes a connection without a session. run starts it.
-func newConnection(opts *Options, spec Spec, generation uint64) *connection {
-	log := opts.Log.With("upstream", spec.Name)
+func newConnection(in *shared, spec Spec, generation uint64) *connection {
+	log := in.opts.Log.With("upstream", spec.Name)
 	if spec.Owner != "" {
 		log = log.With("owner", spec.Owner)
 	}
-	w := &who{opts: opts, name: spec.Name, generation: generation, personal: spec.Personal(), owner: spec.Owner, log: log}
+	w := &who{shared: in, name: spec.Name, generation: generation, personal: spec.Personal(), owner: spec.Owner, log: log}
 	w.spec.Store(&spec)
 	return &connection{
 		who: w, phase: newPhase(w), known: &known{who: w, tools: &listing{}},

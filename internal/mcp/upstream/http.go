@@ -96,11 +96,12 @@ func (t *httpTransport) Done() <-chan struct{} { return t.life.ctx.Done() }
 // Err implements Transport.
 func (t *httpTransport) Err() error { return context.Cause(t.life.ctx) }
 
-// CancelsOnDisconnect reports whether ending the HTTP request cancels the call.
-func (t *httpTransport) CancelsOnDisconnect() bool { return t.modern() }
+// Traits implements Transport.
+func (t *httpTransport) Traits() Traits {
+	return Traits{CancelsOnDisconnect: t.modern, HasSession: t.hasSession, Listen: t.listen}
+}
 
-// HasSession reports whether the server has answered initialize with a session.
-func (t *httpTransport) HasSession() bool {
+func (t *httpTransport) hasSession() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.session != ""
@@ -395,10 +396,10 @@ func (t *httpTransport) openStream(ctx context.Context, last string) (io.ReadClo
 // notifications before it goes on without it.
 const listenTimeout = 250 * time.Millisecond
 
-// Listen keeps the GET stream of the legacy era open, on which servers send
+// listen keeps the GET stream of the legacy era open, on which servers send
 // notifications that belong to no request. It returns when the stream is open or
 // the server has none, or after listenTimeout.
-func (t *httpTransport) Listen(ctx context.Context) {
+func (t *httpTransport) listen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
 	opened := sync.OnceFunc(cancel)

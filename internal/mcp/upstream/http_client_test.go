@@ -253,7 +253,7 @@ func writeStream(w http.ResponseWriter, r *http.Request) {
 func sessionOver(c *httpClient, drainTime time.Duration) (*session, *httpTransport) {
 	transport := newHTTPTransport(c, Hooks{}, 1<<20)
 	transport.drainTime = drainTime
-	s := newSession(&Options{meters: newMeters(nil)}, endpoint{Transport: HTTP}, nil)
+	s := newSession(newConnection(newShared(Options{}), Spec{}, 1), endpoint{Transport: HTTP})
 	s.transport, s.era = transport, wire.Legacy
 	return s, transport
 }

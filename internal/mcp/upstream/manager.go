@@ -15,7 +15,6 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +36,7 @@ import (
 // Manager keeps connections to the desired upstreams. It is safe for concurrent
 // use; only calls, Refresh and Close wait for a server.
 type Manager struct {
-	opts Options
+	*shared
 
 	mu          sync.Mutex
 	closed      bool
@@ -60,7 +59,7 @@ type Manager struct {
 // New makes a manager without upstreams. Close ends it.
 func New(o Options) *Manager {
 	m := &Manager{
-		opts:     o.withDefaults(),
+		shared:   newShared(o),
 		desired:  map[string]Spec{},
 		running:  map[string]*connection{},
 		people:   map[string]map[string]*connection{},
@@ -129,35 +128,40 @@ func (m *Manager) Set(specs []Spec) error {
 }
 
 // reconcile starts, stops and changes connections until they match the desired
-// specs; m.mu is held. It does not wait.
+// specs: first it stops, then it goes by name; m.mu is held. It does not wait.
 func (m *Manager) reconcile() {
-	running := make(map[string]Spec, len(m.running))
-	for name, c := range m.running {
-		running[name] = *c.spec.Load()
+	for _, name := range slices.Sorted(maps.Keys(m.running)) {
+		if _, wanted := m.desired[name]; !wanted {
+			m.stop(name)
+			m.stopPeople(name)
+			m.opts.Events.PublishAbout(name, Removed{Upstream: name})
+		}
 	}
-	for _, a := range reconcile(m.desired, running) {
-		switch a.operation {
-		case stop:
-			m.stop(a.name)
-			m.stopPeople(a.name)
-			m.opts.Events.PublishAbout(a.name, Removed{Upstream: a.name})
-		case start:
-			m.start(a.spec)
-		case replace:
-			old := m.stop(a.name)
-			now := m.start(a.spec)
-			now.inheritFrom(old)
-			m.restartPeople(now)
-		case adjust:
-			m.running[a.name].adjust(a.spec)
-			m.adjustPeople(a.spec)
+	for _, name := range slices.Sorted(maps.Keys(m.desired)) {
+		spec, c := m.desired[name], m.running[name]
+		switch {
+		case c == nil:
+			m.start(spec)
+		case !spec.sameConnection(*c.spec.Load()):
+			m.replace(name, spec)
+		case !spec.Equal(*c.spec.Load()):
+			c.adjust(spec)
+			m.adjustPeople(spec)
 		}
 	}
 }
 
+// replace makes a new connection in place of the one of that name; m.mu is held.
+func (m *Manager) replace(name string, spec Spec) {
+	old := m.stop(name)
+	now := m.start(spec)
+	now.inheritFrom(old)
+	m.restartPeople(now)
+}
+
 func (m *Manager) start(spec Spec) *connection {
 	m.generation++
-	c := newConnection(&m.opts, spec, m.generation)
+	c := newConnection(m.shared, spec, m.generation)
 	m.running[spec.Name] = c
 	if c.personal {
 		m.personalUpstreams.Add(1)
@@ -260,51 +264,6 @@ func (m *Manager) setWatcher(key connectionKey, id int, f func(string, json.RawM
 	if c != nil {
 		c.restored.watch(id, f)
 	}
-}
-
-// operation is what has to be done to one upstream.
-type operation uint8
-
-const (
-	stop    operation = iota // it is no longer desired
-	start                    // it does not run yet
-	replace                  // it runs, but the new spec needs another connection
-	adjust                   // it can stay connected with the new spec
-)
-
-type action struct {
-	operation operation
-	name      string
-	spec      Spec // the desired one; zero for stop
-}
-
-// reconcile lists the actions that turn the running connections into the desired
-// ones: first those that stop, then by name.
-func reconcile(desired, running map[string]Spec) []action {
-	var todo []action
-	for name := range running {
-		if _, wanted := desired[name]; !wanted {
-			todo = append(todo, action{operation: stop, name: name})
-		}
-	}
-	for name, want := range desired {
-		have, found := running[name]
-		switch {
-		case !found:
-			todo = append(todo, action{start, name, want})
-		case !want.sameConnection(have):
-			todo = append(todo, action{replace, name, want})
-		case !want.Equal(have):
-			todo = append(todo, action{adjust, name, want})
-		}
-	}
-	slices.SortFunc(todo, func(a, b action) int {
-		if (a.operation == stop) != (b.operation == stop) {
-			return cmp.Compare(a.operation, b.operation)
-		}
-		return cmp.Compare(a.name, b.name)
-	})
-	return todo
 }
 
 // Await returns when done accepts the status of an upstream, the upstream was
@@ -448,10 +407,7 @@ func (m *Manager) Restart(name string) error {
 	if m.closed || m.running[name] != c { // somebody else was faster
 		return nil
 	}
-	old := m.stop(name)
-	now := m.start(*old.spec.Load())
-	now.inheritFrom(old)
-	m.restartPeople(now)
+	m.replace(name, *c.spec.Load())
 	return nil
 }
 

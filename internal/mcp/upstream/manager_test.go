@@ -1,10 +1,16 @@
 package upstream
 
 import (
-	"github.com/luanette/luanette/internal/base/duration"
+	"cmp"
+	"context"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/duration"
+	"github.com/luanette/luanette/internal/core/event"
 )
 
 func TestReconcile(t *testing.T) {
@@ -17,31 +23,72 @@ func TestReconcile(t *testing.T) {
 	other := Spec{Name: "b", Settings: Settings{Command: "b"}}
 	for name, c := range map[string]struct {
 		desired, actual []Spec
-		want            []action
+		want            string
 	}{
-		"nothing":              {nil, nil, nil},
-		"a new one":            {[]Spec{here}, nil, []action{{start, "a", here}}},
-		"the same again":       {[]Spec{here}, []Spec{here}, nil},
-		"defaults written out": {[]Spec{spelled}, []Spec{here}, nil},
-		"another url":          {[]Spec{there}, []Spec{here}, []action{{replace, "a", there}}},
-		"other credentials":    {[]Spec{tokened}, []Spec{here}, []action{{replace, "a", tokened}}},
-		"another timeout":      {[]Spec{slower}, []Spec{here}, []action{{adjust, "a", slower}}},
-		"no longer desired":    {nil, []Spec{here}, []action{{operation: stop, name: "a"}}},
-		"stops come first":     {[]Spec{here}, []Spec{other}, []action{{operation: stop, name: "b"}, {start, "a", here}}},
-		"starts come in order": {[]Spec{other, here}, nil, []action{{start, "a", here}, {start, "b", other}}},
+		"nothing":              {nil, nil, ""},
+		"a new one":            {[]Spec{here}, nil, "start a"},
+		"the same again":       {[]Spec{here}, []Spec{here}, ""},
+		"defaults written out": {[]Spec{spelled}, []Spec{here}, ""},
+		"another url":          {[]Spec{there}, []Spec{here}, "replace a"},
+		"other credentials":    {[]Spec{tokened}, []Spec{here}, "replace a"},
+		"another timeout":      {[]Spec{slower}, []Spec{here}, "adjust a"},
+		"no longer desired":    {nil, []Spec{here}, "stop a"},
+		"stops come first":     {[]Spec{here}, []Spec{other}, "stop b, start a"},
+		"starts come in order": {[]Spec{other, here}, nil, "start a, start b"},
 	} {
-		if got := reconcile(byName(c.desired), byName(c.actual)); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := reconciled(t, c.actual, c.desired); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 
-func byName(specs []Spec) map[string]Spec {
-	m := map[string]Spec{}
-	for _, s := range specs {
-		m[s.Name] = s
+// reconciled says what a manager has done to come from some specs to others.
+func reconciled(t *testing.T, actual, desired []Spec) string {
+	t.Helper()
+	silent := func(ctx context.Context, _ Spec, _ Hooks) (Transport, error) {
+		<-ctx.Done()
+		return nil, notSent(context.Cause(ctx))
 	}
-	return m
+	bus := event.New(event.BusOptions{})
+	m := New(Options{Events: bus, Dialers: map[string]Dialer{HTTP: silent, SSE: silent, Stdio: silent}})
+	defer m.Close()
+	if err := m.Set(actual); err != nil {
+		t.Fatal(err)
+	}
+	before := m.List()
+	events := bus.Subscribe(event.Options{Types: []string{"upstream.removed", "upstream.connecting"}})
+	if err := m.Set(desired); err != nil {
+		t.Fatal(err)
+	}
+	var done []string
+	if len(before) > 0 && !m.Has(before[0].Name) { // published before anything is started
+		e, err := events.Next(t.Context())
+		for err == nil && e.Data == (Connecting{before[0].Name, before[0].Target}) {
+			e, err = events.Next(t.Context())
+		}
+		if err != nil || e.Type != "upstream.removed" {
+			t.Fatalf("first event: %+v, %v", e, err)
+		}
+		done = append(done, "stop "+before[0].Name)
+	}
+	for _, now := range m.List() {
+		at := slices.IndexFunc(before, func(s Status) bool { return s.Name == now.Name })
+		switch {
+		case at < 0:
+			done = append(done, "start "+now.Name)
+		case now.Generation != before[at].Generation:
+			done = append(done, "replace "+now.Name)
+		case now.Desired.Timeout != before[at].Desired.Timeout && now.Desired.timeout() != before[at].Desired.timeout():
+			done = append(done, "adjust "+now.Name)
+		}
+	}
+	if list := m.List(); !slices.IsSortedFunc(list, func(a, b Status) int { return cmp.Compare(a.Generation, b.Generation) }) {
+		t.Errorf("not started in order: %+v", list)
+	}
+	return strings.Join(done, ", ")
 }
 
 func TestEndpoints(t *testing.T) {

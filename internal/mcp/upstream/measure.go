@@ -93,7 +93,7 @@ func (k sessionKind) Attributes() []attribute.KeyValue {
 // noteOutcome records how long a request took, and whether its tool failed.
 func (s *session) noteOutcome(ctx context.Context, r *outcall, began time.Time, result json.RawMessage, err error) {
 	r.failed = err == nil && r.method == wire.MethodToolsCall && rawjson.GetBool(result, "isError")
-	if !s.opts.meters.operation.Enabled(ctx) {
+	if !s.connection.meters.operation.Enabled(ctx) {
 		return
 	}
 	k := operationKind{peer: s.peer, method: r.method}
@@ -111,7 +111,7 @@ func (s *session) noteOutcome(ctx context.Context, r *outcall, began time.Time, 
 	case r.failed:
 		k.failure = toolFailed
 	}
-	s.opts.meters.operation.Record(ctx, k, time.Since(began))
+	s.connection.meters.operation.Record(ctx, k, time.Since(began))
 }
 
 // spanAttributes describe the server in spans of requests. The handshake is over.
@@ -131,7 +131,7 @@ func (s *session) noteEnd(ctx context.Context, began time.Time, reason error) {
 	if k.peer.revision = s.revision; ctx.Err() == nil && !errors.Is(reason, errIdle) {
 		k.failure = errorType(reason)
 	}
-	s.opts.meters.session.Record(ctx, k, time.Since(began))
+	s.connection.meters.session.Record(ctx, k, time.Since(began))
 }
 
 // measureStates adds an instrument that has one value per upstream: 1, with its state.

@@ -34,9 +34,9 @@ func TestPeerAttributes(t *testing.T) {
 func TestSessionDurations(t *testing.T) {
 	t.Parallel()
 	reader := sdkmetric.NewManualReader()
-	o := Options{Meter: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("t")}.withDefaults()
-	s := newSession(&o, endpoint{Transport: Stdio}, nil)
-	s.peer, s.revision = newPeer("x", s.endpoint), "2025-11-25"
+	o := Options{Meter: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("t")}
+	s := newSession(newConnection(newShared(o), Spec{Name: "x"}, 1), endpoint{Transport: Stdio})
+	s.revision = "2025-11-25"
 	ended, end := context.WithCancel(t.Context())
 	end()
 	s.noteEnd(t.Context(), time.Now(), errIdle)

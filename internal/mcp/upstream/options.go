@@ -34,7 +34,6 @@ type Options struct {
 	// and "dev".
 	ClientName    string
 	ClientVersion string
-	clientInfo    json.RawMessage // both, as JSON
 
 	// CacheDir is the folder for what is known of servers between runs; empty: nothing
 	// is stored. It is created if it is missing.
@@ -106,9 +105,6 @@ type Options struct {
 	ConnectTimeout time.Duration // the same for a URL; zero: 30 s
 	// ParallelStarts is how many processes may start at once; zero: two per processor.
 	ParallelStarts int
-	starts         *startQueue
-	recordings     *recording.Set
-	faults         *faultinject.Plans
 	HealthInterval time.Duration // how long a server may be silent until a health check; zero: 15 s
 	HealthTimeout  time.Duration // for the answer to a health check; zero: 5 s
 	Debounce       time.Duration // between list_changed and the new list; zero: 100 ms
@@ -126,8 +122,25 @@ type Options struct {
 	Propagator propagation.TextMapPropagator
 	// Meter records how long requests and sessions took, and the states of the upstreams;
 	// nil: nothing is recorded.
-	Meter  metric.Meter
-	meters *meters
+	Meter metric.Meter
+}
+
+// shared is what all connections of a Manager have in common.
+type shared struct {
+	opts       *Options        // with their defaults
+	clientInfo json.RawMessage // of the handshake
+	starts     *startQueue
+	recordings *recording.Set
+	faults     *faultinject.Plans
+	meters     *meters
+}
+
+func newShared(o Options) *shared {
+	o = o.withDefaults()
+	return &shared{
+		opts: &o, clientInfo: clientInfo(o.ClientName, o.ClientVersion), starts: newStartQueue(o.ParallelStarts),
+		recordings: &recording.Set{}, faults: &faultinject.Plans{}, meters: newMeters(o.Meter),
+	}
 }
 
 func (o Options) withDefaults() Options {
@@ -164,9 +177,6 @@ func (o Options) withDefaults() Options {
 	if o.APIs == nil {
 		o.APIs = builtinAPIs
 	}
-	o.meters = newMeters(o.Meter)
-	o.starts, o.recordings, o.faults = newStartQueue(o.ParallelStarts), &recording.Set{}, &faultinject.Plans{}
-	o.clientInfo = clientInfo(o.ClientName, o.ClientVersion)
 	return o
 }
 

@@ -93,7 +93,7 @@ func (s *session) appendParams(out []byte, r *outcall, id wire.ID, params json.R
 // appendProtocol writes the _meta keys that every modern request has.
 func (s *session) appendProtocol(out []byte, r *outcall) []byte {
 	out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaRevision), s.revision)
-	out = append(rawjson.AppendKey(out, wire.MetaClientInfo), s.opts.clientInfo...)
+	out = append(rawjson.AppendKey(out, wire.MetaClientInfo), s.connection.clientInfo...)
 	out = append(rawjson.AppendKey(out, wire.MetaClientCapabilities), s.declaredFor(r)...)
 	if r.caller != nil && r.caller.Log != nil {
 		out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaLogLevel), s.logLevel())

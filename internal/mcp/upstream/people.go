@@ -62,7 +62,7 @@ func (s Spec) of(owner string, who Person) Spec {
 // startPerson starts the connection of an owner; m.mu is held.
 func (m *Manager) startPerson(spec Spec, lister *connection) *connection {
 	m.generation++
-	c := newConnection(&m.opts, spec, m.generation)
+	c := newConnection(m.shared, spec, m.generation)
 	c.lister, c.end = lister, m.endPerson
 	c.known.learnFrom(lister.known)
 	c.phase.use()
@@ -236,7 +236,7 @@ func (m *Manager) Own(ctx context.Context) map[string]OwnTools {
 // the values of people, and is not opened if it needs them.
 func (c *connection) connectAttempt(ctx context.Context, spec Spec) (connectAttempt, error) {
 	spec, err := c.opts.resolve(ctx, spec)
-	return connectAttempt{opts: c.opts, spec: spec, notify: c.notifyWatchers, hooks: c.hooks(), roots: c, lost: c.failSession}, err
+	return connectAttempt{connection: c, spec: spec, hooks: c.hooks()}, err
 }
 
 // ends reports whether the connection of a principal ends, rather than sleeps, after err.

@@ -301,7 +301,7 @@ func (p *phase) queue(turn *startTurn) {
 	p.update(func() {
 		p.turn, p.lastLine = turn, ""
 		if p.waiters > 0 {
-			p.who.opts.starts.prefer(turn)
+			p.who.starts.prefer(turn)
 		}
 	})
 }
@@ -331,7 +331,7 @@ func (p *phase) addWaiter() (remove func()) {
 	defer p.mu.Unlock()
 	p.waiters++
 	if p.turn != nil {
-		p.who.opts.starts.prefer(p.turn)
+		p.who.starts.prefer(p.turn)
 	}
 	return func() {
 		p.mu.Lock()

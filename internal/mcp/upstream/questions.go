@@ -49,7 +49,7 @@ func (s *session) handleMessage(call wire.ID, m wire.Message) {
 			p.handleLog(m.Params)
 			return
 		}
-		s.notify(m.Method, m.Params)
+		s.connection.notifyWatchers(m.Method, m.Params)
 	case wire.NoteCancelled:
 		id, _ := rawjson.Get(m.Params, "requestId")
 		s.mu.Lock()
@@ -64,7 +64,7 @@ func (s *session) handleMessage(call wire.ID, m wire.Message) {
 		s.mu.Unlock()
 		acked()
 	default:
-		s.notify(m.Method, wire.StripProtocol(m.Params))
+		s.connection.notifyWatchers(m.Method, wire.StripProtocol(m.Params))
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *session) answerQuestion(ctx context.Context, call wire.ID, m wire.Messa
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	if err := s.transport.Send(ctx, wire.Answer(m.ID, result, err)); err != nil {
-		s.opts.Log.DebugContext(ctx, "response to a server was not sent", "method", m.Method, "error", err)
+		s.connection.log.DebugContext(ctx, "response to a server was not sent", "method", m.Method, "error", err)
 	}
 }
 
@@ -216,7 +216,7 @@ func (s *session) declaredFor(r *outcall) json.RawMessage {
 	if r.task {
 		declared = rawjson.Set(declared, "extensions", json.RawMessage(`{"`+wire.ExtensionTasks+`":{}}`))
 	}
-	if s.source == nil || canAnswer(c, wire.MethodRoots) || s.source.configuredRoots() == nil {
+	if canAnswer(c, wire.MethodRoots) || s.connection.configuredRoots() == nil {
 		return declared
 	}
 	return rawjson.Set(declared, "roots", json.RawMessage(`{}`))
@@ -281,8 +281,8 @@ func (s *session) answerAll(ctx context.Context, timeout *callTimeout, caller *t
 		switch {
 		case canAnswer(caller, q.Method):
 			open = append(open, q)
-		case q.Method == wire.MethodRoots && s.source != nil && s.source.configuredRoots() != nil:
-			responses = rawjson.Set(responses, q.Key, s.source.configuredRoots())
+		case q.Method == wire.MethodRoots && s.connection.configuredRoots() != nil:
+			responses = rawjson.Set(responses, q.Key, s.connection.configuredRoots())
 		default:
 			return nil, fmt.Errorf("server needs %s, which the caller does not support", q.Method)
 		}
@@ -326,14 +326,6 @@ func inputRequests(result json.RawMessage) ([]tool.Question, error) {
 	return questions, nil
 }
 
-// rootsSource answers roots/list where no caller does.
-type rootsSource interface {
-	// roots is the answer to a request that belongs to no call.
-	roots(ctx context.Context) json.RawMessage
-	// configuredRoots is the answer of the configuration; nil if it has none.
-	configuredRoots() json.RawMessage
-}
-
 var noRoots = json.RawMessage(`{"roots":[]}`)
 
 // rootsTimeout is how long a client may take to list its roots outside of a call.
@@ -356,6 +348,7 @@ func (c *connection) roots(ctx context.Context) json.RawMessage {
 	return noRoots
 }
 
+// configuredRoots is the answer of the configuration; nil if it has none.
 func (c *connection) configuredRoots() json.RawMessage {
 	return listRoots(c.spec.Load().Roots)
 }
@@ -404,12 +397,10 @@ func (s *session) replyRoots(ctx context.Context, call wire.ID, question tool.Qu
 	switch {
 	case p != nil:
 		return p.ask(ctx, question)
-	case s.source == nil:
-		return noRoots, nil
 	case call == "" && count == 0:
-		return s.source.roots(ctx), nil
+		return s.connection.roots(ctx), nil
 	}
-	if configured := s.source.configuredRoots(); configured != nil {
+	if configured := s.connection.configuredRoots(); configured != nil {
 		return configured, nil
 	}
 	return noRoots, nil

@@ -77,8 +77,9 @@ func (c *connection) nextHealthCheck(s *session) time.Duration {
 func (c *connection) checkHealth(ctx context.Context, s *session) error {
 	err := s.checkHealth(ctx, c.opts.HealthTimeout)
 	silent := errors.Is(err, errNoProgress)
+	mayBeBusy := s.traits.AnswersWhileBusy == nil || !s.traits.AnswersWhileBusy()
 	switch {
-	case err == nil, ctx.Err() != nil, silent && s.activeCalls() > 0 && !s.answersWhileBusy():
+	case err == nil, ctx.Err() != nil, silent && mayBeBusy && s.activeCalls() > 0:
 		return nil //nolint:nilerr // see above
 	case silent:
 		return s.abort(&silentError{since: s.lastMessage(), server: s.endpoint.Transport})
@@ -205,23 +206,16 @@ func logReason(err error) string {
 // abort fails the active calls with the reason why the session is about to be closed, if
 // the transport can.
 func (s *session) abort(why error) error {
-	if t, ok := s.transport.(interface{ Abort(error) }); ok {
-		t.Abort(errors.New(why.Error())) // its text grows with time
+	if s.traits.Abort != nil {
+		s.traits.Abort(errors.New(why.Error())) // its text grows with time
 	}
 	return why
 }
 
-// answersWhileBusy reports whether the server must answer health checks while calls are
-// active.
-func (s *session) answersWhileBusy() bool {
-	t, ok := s.transport.(interface{ AnswersWhileBusy() bool })
-	return ok && t.AnswersWhileBusy()
-}
-
 // lastMessage is when the last message of the server arrived.
 func (s *session) lastMessage() time.Time {
-	if t, ok := s.transport.(interface{ LastReceived() time.Time }); ok {
-		return t.LastReceived()
+	if s.traits.LastReceived != nil {
+		return s.traits.LastReceived()
 	}
 	return time.Unix(0, s.lastReceived.Load())
 }
@@ -229,8 +223,8 @@ func (s *session) lastMessage() time.Time {
 // describe returns the era and the revision for people. A backend has no era, and its
 // revision is that of its own protocol.
 func (s *session) describe() (era, revision string) {
-	if t, ok := s.transport.(interface{ Protocol() string }); ok {
-		return "", t.Protocol()
+	if s.traits.Protocol != nil {
+		return "", s.traits.Protocol()
 	}
 	return s.era.String(), s.revision
 }

@@ -19,15 +19,14 @@ import (
 // session is a connection to a server after the handshake. It matches what the
 // server sends to the pending calls and their callers.
 type session struct {
-	opts      *Options
-	transport Transport
-	endpoint  endpoint
-	peer      peer                                        // without its revision
-	notify    func(method string, params json.RawMessage) // takes notifications that belong to no call
-	source    rootsSource                                 // nil: there are no roots but those of callers
-	intercept *interceptor                                // nil: requests go straight to the transport
-	life      *lifetime
-	failed    chan error // takes the reason when a caller finds that the session is unusable
+	connection *connection
+	transport  Transport
+	traits     Traits // of the transport
+	endpoint   endpoint
+	peer       peer         // without its revision
+	intercept  *interceptor // nil: requests go straight to the transport
+	life       *lifetime
+	failed     chan error // takes the reason when a caller finds that the session is unusable
 
 	era          wire.Era
 	revision     string
@@ -55,9 +54,9 @@ type session struct {
 }
 
 // newSession prepares a session before its handshake.
-func newSession(opts *Options, e endpoint, notify func(string, json.RawMessage)) *session {
+func newSession(c *connection, e endpoint) *session {
 	return &session{
-		opts: opts, endpoint: e, notify: notify, life: newLifetime(), failed: make(chan error, 1),
+		connection: c, endpoint: e, peer: newPeer(c.name, e), life: newLifetime(), failed: make(chan error, 1),
 		questionSlots: make(chan struct{}, maxQuestions), acked: func() {},
 		pending: map[wire.ID]*inflight{}, questions: map[wire.ID]context.CancelFunc{}, subscriptions: map[string]bool{},
 	}
@@ -89,10 +88,8 @@ func (s *session) checkHealth(ctx context.Context, timeout time.Duration) error 
 
 // healthInterval is how long the server may be silent before its health is checked.
 func (s *session) healthInterval() time.Duration {
-	if t, ok := s.transport.(interface{ HealthInterval() time.Duration }); ok {
-		return min(t.HealthInterval(), s.opts.HealthInterval)
-	}
-	return s.opts.HealthInterval
+	usual := s.connection.opts.HealthInterval
+	return min(positive(s.traits.HealthInterval, usual), usual)
 }
 
 // sinceLastReceived is how long the server has been silent.
@@ -142,12 +139,9 @@ type detection struct {
 
 // connectAttempt is one attempt to connect to the server of a spec.
 type connectAttempt struct {
-	opts   *Options
-	spec   Spec
-	hooks  Hooks // Received is set per session
-	notify func(method string, params json.RawMessage)
-	roots  rootsSource
-	lost   func(*session, error) // ends a session whose connection is lost
+	*connection
+	spec  Spec  // with all its values
+	hooks Hooks // Received is set per session
 }
 
 // open connects to the server: first at the endpoint that worked last time, then
@@ -225,7 +219,7 @@ func (s *session) agreeWithProcess(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, errProcess) || errors.Is(err, ErrNotSent) {
 		return err
 	}
-	probe, cancel := context.WithTimeoutCause(ctx, s.opts.ProbeTimeout, errNoHandshake)
+	probe, cancel := context.WithTimeoutCause(ctx, s.connection.opts.ProbeTimeout, errNoHandshake)
 	defer cancel()
 	if s.discover(probe) == nil {
 		return nil
@@ -238,7 +232,7 @@ func (s *session) agreeWithProcess(ctx context.Context) error {
 // server without a session id cannot match the answers to its questions, and one with the
 // tasks extension can ask through its tasks.
 func (s *session) agree(ctx context.Context) error {
-	probe, cancel := context.WithTimeoutCause(ctx, 2*s.opts.ProbeTimeout, errNoHandshake)
+	probe, cancel := context.WithTimeoutCause(ctx, 2*s.connection.opts.ProbeTimeout, errNoHandshake)
 	defer cancel()
 	s.beginModern()
 	modern, err := s.sendDiscover(probe)
@@ -250,7 +244,7 @@ func (s *session) agree(ctx context.Context) error {
 	case offersSessions(modern):
 		s.beginLegacy()
 		legacy, err := s.sendInitialize(probe)
-		if t, ok := s.transport.(interface{ HasSession() bool }); err == nil && (!ok || t.HasSession()) {
+		if err == nil && (s.traits.HasSession == nil || s.traits.HasSession()) {
 			return s.acceptLegacy(ctx, legacy)
 		}
 	}
@@ -289,12 +283,11 @@ func isAnswer(err error) bool {
 // abandon closes a session whose handshake failed, and adds to the error what the
 // process wrote to its standard error. The reason why a process ended has it already.
 func (s *session) abandon(err error) error {
-	p, isProcess := s.transport.(interface{ Stderr() string })
 	s.close()
-	if !isProcess || errors.Is(err, errProcess) {
+	if s.traits.Stderr == nil || errors.Is(err, errProcess) {
 		return err
 	}
-	if text := p.Stderr(); text != "" {
+	if text := s.traits.Stderr(); text != "" {
 		return fmt.Errorf("%w; its standard error: %s", err, text)
 	}
 	return fmt.Errorf("%w; it wrote nothing to its standard error", err)
@@ -302,8 +295,7 @@ func (s *session) abandon(err error) error {
 
 // dial opens a transport and a session over it, before the handshake.
 func (a *connectAttempt) dial(ctx context.Context, e endpoint) (*session, error) {
-	s := newSession(a.opts, e, a.notify)
-	s.source, s.peer = a.roots, newPeer(a.spec.Name, e)
+	s := newSession(a.connection, e)
 	var err error
 	if s.intercept, err = a.interceptor(); err != nil {
 		s.life.end(err)
@@ -321,7 +313,7 @@ func (a *connectAttempt) dial(ctx context.Context, e endpoint) (*session, error)
 		close(ready)
 		return nil, err
 	}
-	s.transport = transport
+	s.transport, s.traits = transport, transport.Traits()
 	close(ready)
 	s.life.run(func(context.Context) {
 		<-transport.Done()
@@ -397,7 +389,7 @@ func (s *session) beginLegacy() {
 // sendInitialize sends the request of the legacy handshake.
 func (s *session) sendInitialize(ctx context.Context) (json.RawMessage, error) {
 	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + allCapabilities + `}`)
-	params = rawjson.Set(params, "clientInfo", s.opts.clientInfo)
+	params = rawjson.Set(params, "clientInfo", s.connection.clientInfo)
 	return s.request(ctx, &outcall{method: wire.MethodInitialize, params: params, timeout: handshakeTimeout, handshake: true})
 }
 
@@ -412,8 +404,8 @@ func (s *session) acceptLegacy(ctx context.Context, result json.RawMessage) erro
 	if err := s.transport.Send(ctx, wire.Notification(wire.NoteInitialized, nil)); err != nil {
 		return fmt.Errorf("send %s: %w", wire.NoteInitialized, err)
 	}
-	if t, ok := s.transport.(interface{ Listen(context.Context) }); ok {
-		t.Listen(ctx)
+	if s.traits.Listen != nil {
+		s.traits.Listen(ctx)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/clock"
@@ -18,8 +17,6 @@ type interceptor struct {
 	plan     *faultinject.Plan   // nil: no faults
 	recorder *recording.Recorder // nil: nothing is recorded
 	hide     func(text string) string
-	lost     func(*session, error)
-	log      *slog.Logger
 }
 
 // errDropped is why a session ends whose connection was to be lost.
@@ -27,9 +24,9 @@ var errDropped = errors.New("injected fault: the connection was dropped")
 
 // interceptor returns the interceptor of the spec; nil if it needs none.
 func (a *connectAttempt) interceptor() (*interceptor, error) {
-	i := &interceptor{plan: a.opts.faults.Of(a.spec.Name, a.spec.Faults), lost: a.lost, log: a.opts.Log}
+	i := &interceptor{plan: a.faults.Of(a.spec.Name, a.spec.Faults)}
 	if a.spec.Record != "" {
-		recorder, err := a.opts.recordings.Open(a.spec.Record)
+		recorder, err := a.recordings.Open(a.spec.Record)
 		if err != nil {
 			return nil, err
 		}
@@ -52,14 +49,14 @@ func (i *interceptor) call(ctx context.Context, s *session, out Outgoing) (wire.
 		case faultinject.Fail:
 			return wire.Answer(out.Message.ID, nil, wire.Errorf(wire.CodeInternal, "injected fault: request %d fails", number)), nil
 		case faultinject.Drop:
-			i.lost(s, errDropped)
+			s.connection.failSession(s, errDropped)
 			return wire.Message{}, errDropped
 		}
 	}
 	answer, err := s.transport.Call(ctx, out)
 	if err == nil && i.recorder != nil {
 		if err := i.recorder.Add(out.Message.Method, out.Message.Params, answer, i.hide); err != nil {
-			i.log.WarnContext(ctx, "answer not recorded", "method", out.Message.Method, "error", err)
+			s.connection.log.WarnContext(ctx, "answer not recorded", "method", out.Message.Method, "error", err)
 		}
 	}
 	return answer, err

@@ -19,21 +19,21 @@ func (c *connection) beginStart(ctx context.Context) (end func(), err error) {
 	if c.spec.Load().Command == "" {
 		return func() {}, nil
 	}
-	turn := c.opts.starts.join()
+	turn := c.starts.join()
 	c.phase.queue(turn)
 	select {
 	case <-turn.ready:
 	case <-ctx.Done():
-		c.opts.starts.leave(turn)
+		c.starts.leave(turn)
 		return nil, context.Cause(ctx)
 	}
 	c.phase.starting()
-	slot := time.AfterFunc(maxSlotTime, func() { c.opts.starts.leave(turn) })
+	slot := time.AfterFunc(maxSlotTime, func() { c.starts.leave(turn) })
 	slow := time.AfterFunc(slowStart, c.reportSlowStart)
 	return func() {
 		slot.Stop()
 		slow.Stop()
-		c.opts.starts.leave(turn)
+		c.starts.leave(turn)
 		c.phase.started()
 	}, nil
 }

@@ -135,9 +135,8 @@ func (t *stdioTransport) write(ctx context.Context, line []byte) (position int64
 	return position, err
 }
 
-// Stderr is what the process wrote to its standard error: the first and the last
-// lines.
-func (t *stdioTransport) Stderr() string { return t.stderr.text() }
+// Traits implements Transport.
+func (t *stdioTransport) Traits() Traits { return Traits{Stderr: t.stderr.text} }
 
 // readMessages reads until the process closes its output.
 func (t *stdioTransport) readMessages(stdout io.Reader) {

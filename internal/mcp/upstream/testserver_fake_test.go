@@ -165,10 +165,11 @@ func (l *fakeLink) Send(_ context.Context, m wire.Message) error {
 	return nil
 }
 
-func (l *fakeLink) SetRevision(string)    {}
-func (l *fakeLink) Done() <-chan struct{} { return l.done }
-func (l *fakeLink) Err() error            { return l.err }
-func (l *fakeLink) Close()                { l.cut(errors.New("closed")) }
+func (l *fakeLink) SetRevision(string)      {}
+func (l *fakeLink) Traits() upstream.Traits { return upstream.Traits{} }
+func (l *fakeLink) Done() <-chan struct{}   { return l.done }
+func (l *fakeLink) Err() error              { return l.err }
+func (l *fakeLink) Close()                  { l.cut(errors.New("closed")) }
 
 func (l *fakeLink) cut(err error) {
 	l.once.Do(func() {

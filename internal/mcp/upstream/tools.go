@@ -98,8 +98,8 @@ func (s *session) listTools(ctx context.Context, name string, timeout time.Durat
 		for _, definition := range definitions {
 			l.add(name, definition, seen, s.era)
 		}
-		if t, ok := s.transport.(interface{ LeftOut() []string }); ok { // what it could not translate
-			for _, reason := range t.LeftOut() {
+		if s.traits.LeftOut != nil { // what it could not translate
+			for _, reason := range s.traits.LeftOut() {
 				l.drop("%s", reason)
 			}
 		}

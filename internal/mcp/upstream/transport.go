@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/apis/api"
@@ -28,11 +29,43 @@ type Transport interface {
 	Send(ctx context.Context, m wire.Message) error
 	// SetRevision sets the protocol revision of further messages; empty for none.
 	SetRevision(revision string)
+	// Traits are what is special about the transport. They are asked for once.
+	Traits() Traits
 	// Done is closed when the transport has become unusable; Err is the reason then.
 	Done() <-chan struct{}
 	Err() error
 	// Close ends the transport and everything it started, and waits for that.
 	Close()
+}
+
+// Traits are what only some transports have or can do. The zero value is a transport without
+// any of it.
+type Traits struct {
+	// CancelsOnDisconnect reports whether a call whose context ends is cancelled by that, so
+	// that the server needs no notification.
+	CancelsOnDisconnect func() bool
+	// HasSession reports whether the server has answered initialize with a session, without
+	// which it cannot ask questions; nil: it needs none.
+	HasSession func() bool
+	// Listen opens the stream for notifications of the sessions era that belong to no request.
+	Listen func(ctx context.Context)
+	// Stderr is what a process wrote to its standard error: the first and the last lines.
+	Stderr func() string
+	// LeftOut says why entries of the last list are not tools, for a transport that translates.
+	LeftOut func() []string
+
+	// Protocol is the name and revision of a protocol other than MCP.
+	Protocol func() string
+	// HealthInterval is how long the server may be silent before its health is checked; zero:
+	// as configured.
+	HealthInterval time.Duration
+	// AnswersWhileBusy reports whether the server must answer health checks while calls are
+	// active.
+	AnswersWhileBusy func() bool
+	// LastReceived is when the server last sent anything, also what is no message of MCP.
+	LastReceived func() time.Time
+	// Abort fails the active calls with the reason why the transport is about to be closed.
+	Abort func(reason error)
 }
 
 // Outgoing is a request in the forms that transports need.
@@ -212,8 +245,7 @@ func (l *leftOut) set(reasons []string) {
 	l.reasons = reasons
 }
 
-// LeftOut says why entries of the last list are not tools.
-func (l *leftOut) LeftOut() []string {
+func (l *leftOut) get() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reasons
@@ -307,6 +339,9 @@ func (d *dispatcher) Err() error {
 
 // SetRevision implements Transport: there is no header that carries it.
 func (d *dispatcher) SetRevision(string) {}
+
+// Traits implements Transport.
+func (d *dispatcher) Traits() Traits { return Traits{} }
 
 // maxExcerpt is how much of a server's text is shown in errors and events, in bytes.
 const maxExcerpt = 300

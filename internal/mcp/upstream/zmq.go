@@ -169,18 +169,22 @@ func unknownOutcome(err error) error {
 // their calls itself.
 func (t *zmqTransport) Send(context.Context, wire.Message) error { return nil }
 
-// CancelsOnDisconnect reports that a call whose context ends is cancelled.
-func (t *zmqTransport) CancelsOnDisconnect() bool { return true }
+// Traits implements Transport. Older backends often have only one thread: they do not answer
+// heartbeats while they work.
+func (t *zmqTransport) Traits() Traits {
+	return Traits{
+		CancelsOnDisconnect: func() bool { return true },
+		LeftOut:             t.leftOut.get,
+		Protocol:            t.Protocol,
+		HealthInterval:      heartbeatInterval,
+		AnswersWhileBusy:    func() bool { return t.Protocol() != hootproto.Hoot01 },
+		LastReceived:        t.LastReceived,
+		Abort:               t.Abort,
+	}
+}
 
 // SetRevision implements Transport. Backends have only one revision.
 func (t *zmqTransport) SetRevision(string) {}
-
-// HealthInterval is how long the backend may be silent before a health check.
-func (t *zmqTransport) HealthInterval() time.Duration { return heartbeatInterval }
-
-// AnswersWhileBusy reports whether the backend must answer heartbeats while it works.
-// Older ones often have only one thread.
-func (t *zmqTransport) AnswersWhileBusy() bool { return t.Protocol() != hootproto.Hoot01 }
 
 var _ Transport = (*zmqTransport)(nil)
 
