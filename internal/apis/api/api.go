@@ -73,9 +73,7 @@ type Environment struct {
 	TLS      *tls.Config
 	Login    Login // nil: there are no logins
 
-	// AllowURL may refuse a URL, and DialControl an address; both may be nil.
-	AllowURL    func(*url.URL) error
-	DialControl func(network, address string, conn syscall.RawConn) error
+	DialControl func(network, address string, conn syscall.RawConn) error // may refuse an address; may be nil
 	Proxy       func(*http.Request) (*url.URL, error)
 
 	Files      Files            // nil: contents cannot be stored

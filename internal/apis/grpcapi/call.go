@@ -84,11 +84,6 @@ func (c *exchange) unary(ctx context.Context, in proto.Message) (json.RawMessage
 // authorized makes a call with the configured metadata, and again with another token if the
 // service does not accept one.
 func (c *exchange) authorized(ctx context.Context, do func(context.Context) error) error {
-	if c.env.AllowURL != nil {
-		if err := c.env.AllowURL(c.endpoint); err != nil {
-			return err
-		}
-	}
 	token, err := c.token(ctx)
 	if err != nil {
 		return err

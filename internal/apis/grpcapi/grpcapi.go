@@ -219,11 +219,6 @@ func (r resolver) FindExtensionByNumber(message protoreflect.FullName, field pro
 
 // dial prepares the connection, which is made when it is first used.
 func dial(env api.Environment, endpoint *url.URL) (*grpc.ClientConn, error) {
-	if env.AllowURL != nil {
-		if err := env.AllowURL(endpoint); err != nil {
-			return nil, err
-		}
-	}
 	security := insecure.NewCredentials()
 	if endpoint.Scheme == "https" {
 		config, err := certpool.WithPair(env.TLS, env.Settings.CertFile, env.Settings.KeyFile)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -287,22 +286,5 @@ func TestLimits(t *testing.T) {
 	}
 	if guarded(nil) != nil {
 		t.Error("an address that is allowed is refused")
-	}
-}
-
-// TestAllowURL refuses a service before it is connected to.
-func TestAllowURL(t *testing.T) {
-	t.Parallel()
-	refusal := fault.New(fault.Denied, "not allowed")
-	_, err := apitest.Open(t, grpcapi.Open, api.Settings{Kind: api.GRPC, Source: "10.0.0.1:50051"}, func(env *api.Environment) {
-		env.AllowURL = func(u *url.URL) error {
-			if u.String() != "https://10.0.0.1:50051" {
-				t.Errorf("asked for %s", u)
-			}
-			return refusal
-		}
-	})
-	if !errors.Is(err, refusal) {
-		t.Errorf("the error is %v", err)
 	}
 }

@@ -92,11 +92,6 @@ const maxRenewals = 2
 // Do sends a request and returns the answer, whatever its status. The caller closes its
 // body. Errors are faults.
 func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
-	if c.env.AllowURL != nil {
-		if err := c.env.AllowURL(r.URL); err != nil {
-			return nil, err
-		}
-	}
 	if r.Progress == nil {
 		r.Progress = func(string) {}
 	}

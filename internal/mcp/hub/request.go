@@ -27,10 +27,23 @@ var (
 	errClosing      = fault.New(fault.Unavailable, "server is shutting down")
 )
 
-// request is one JSON-RPC request that is being served. It runs in the goroutine of its
-// HTTP request where it can, otherwise in one of its own. It sends to its client
-// through its response; while a request of the modern era waits for the client's input,
-// it has none.
+// request is one JSON-RPC request that is being served. It sends to its client through its
+// response. How it came decides who runs it and who writes the response:
+//
+//	how it came              run by                          response written by
+//	HTTP, a tool's call      its HTTP handler (inlineRun)    its HTTP handler; once a message comes before the
+//	                                                         answer or it takes long, a goroutine (inlineRun.write)
+//	HTTP, any other          a goroutine of its own (start)  its HTTP handler (Hub.writeResponse)
+//	HTTP, initialize         a goroutine of its own (start)  its HTTP handler (openSession), as JSON
+//	stdio, HTTP+SSE          a goroutine of its own (start)  whoever writes the session's only stream
+//	input it has waited for  as it came first                the HTTP handler that brought the input (resume)
+//
+// begin registers it, run computes the answer, and finish hands the answer to the response,
+// each once. The client cancels it with notifications/cancelled in the sessions era. Over HTTP
+// it is cancelled when its client disconnects (disconnected), unless the client can reconnect to
+// read the answer. While a request of the modern era waits for the client's input it has no
+// response, and only the deadline of the question ends it. Closing the hub and the end of the
+// session cancel everything.
 type request struct {
 	ep      *endpoint
 	method  string

@@ -52,9 +52,7 @@ func (o *Options) apiEnvironment(spec Spec, hooks Hooks) (env api.Environment, e
 	env = api.Environment{
 		Name: spec.Name, Settings: spec.API, Proxy: o.Proxy, Files: o.Files, Sandbox: o.Sandbox, Tracer: o.Tracer, Propagator: o.Propagator,
 		Log: o.Log.With("upstream", spec.Name), MaxAnswer: o.MaxMessage, Timeout: spec.timeout(), MaxTime: spec.maxTime(), Changed: hooks.Relist,
-	}
-	if !spec.Trusted {
-		env.AllowURL, env.DialControl = o.AllowURL, o.DialControl
+		DialControl: o.control(spec),
 	}
 	if env.Header, err = o.header(spec); err != nil {
 		return env, err

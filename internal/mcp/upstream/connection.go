@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -55,6 +56,12 @@ type who struct {
 	mu      sync.Mutex
 	retired bool // another generation has replaced it
 }
+
+// connectionKey identifies a connection; the owner is empty for one that is not a
+// principal's.
+type connectionKey struct{ name, owner string }
+
+func (w *who) key() connectionKey { return connectionKey{w.name, w.owner} }
 
 // newConnection makes a connection without a session. run starts it.
 func newConnection(in *shared, spec Spec, generation uint64) *connection {
@@ -186,7 +193,7 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	calls := c.stats.now().Calls
-	s, err := a.open(ctx, c.known.endpoint())
+	s, err := a.open(ctx, c.known.stored().Detected.Endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -227,6 +234,15 @@ func (c *connection) hooks() Hooks {
 			}
 		},
 	}
+}
+
+// publishTools publishes how the tools have changed, if they have.
+func (c *connection) publishTools(before, after []tool.Info) (differ bool) {
+	added, removed, changed := diff(before, after)
+	if differ = len(added)+len(removed)+len(changed) > 0; differ {
+		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(after), Added: added, Removed: removed, Changed: changed})
+	}
+	return differ
 }
 
 // listTools lists the server's tools. A server without tools has an empty list. If
@@ -277,13 +293,11 @@ func (c *connection) stop() {
 
 var errRemoved = errors.New("upstream was removed")
 
-// restored is what callers have asked of the server and a new session is given again, and who
-// is told what it sends.
+// restored is what callers have asked of the server and a new session is given again.
 type restored struct {
 	mu          sync.Mutex
 	logLevel    string         // the requested log level, "" for none
 	subscribers map[string]int // number of subscribers by resource
-	watchers    map[int]func(method string, params json.RawMessage)
 }
 
 // subscribe counts a subscriber of a resource more, or one less. It reports whether the server
@@ -322,30 +336,6 @@ func (r *restored) session() (level string, uris []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.logLevel, slices.Collect(maps.Keys(r.subscribers))
-}
-
-// watch sets or, with nil, removes a watcher.
-func (r *restored) watch(id int, f func(string, json.RawMessage)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if f == nil {
-		delete(r.watchers, id)
-		return
-	}
-	if r.watchers == nil {
-		r.watchers = map[int]func(string, json.RawMessage){}
-	}
-	r.watchers[id] = f
-}
-
-// notify passes a notification to the watchers.
-func (r *restored) notify(method string, params json.RawMessage) {
-	r.mu.Lock()
-	watchers := slices.Collect(maps.Values(r.watchers))
-	r.mu.Unlock()
-	for _, watch := range watchers {
-		watch(method, params)
-	}
 }
 
 // inherit takes over from the connection that this one replaces.

@@ -32,23 +32,9 @@ type httpClient struct {
 }
 
 func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
-	if spec.Trusted {
-		unguarded := *o
-		unguarded.AllowURL, unguarded.DialControl = nil, nil
-		o = &unguarded
-	} else if spec.Guarded && o.GuardedControl != nil {
-		guarded := *o
-		guarded.DialControl = o.GuardedControl
-		o = &guarded
-	}
 	u, err := url.Parse(spec.URL)
 	if err != nil {
 		return nil, errors.New("url is not valid") // the parse error would quote secrets in it
-	}
-	if o.AllowURL != nil {
-		if err := o.AllowURL(u); err != nil {
-			return nil, fmt.Errorf("connect to %s: %w", u.Host, err)
-		}
 	}
 	header, err := o.header(spec)
 	if err != nil {
@@ -58,7 +44,7 @@ func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: o.DialControl}
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: o.control(spec)}
 	proxy, dial := netguard.Through(o.Proxy, dialer)
 	// There is no ResponseHeaderTimeout: a call may take as long as its own timeout
 	// allows before the server sends the first byte.
@@ -75,7 +61,7 @@ func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
 	}
 	return &httpClient{
 		url: u, header: header, login: o.tokenSource(spec, u, header),
-		http: &http.Client{Transport: transport, CheckRedirect: o.checkRedirect},
+		http: &http.Client{Transport: transport, CheckRedirect: checkRedirect},
 	}, nil
 }
 
@@ -112,7 +98,7 @@ func (o *Options) reveal(spec Spec, text string) (string, error) {
 // checkRedirect follows only redirects that keep the method and the host:
 // credentials must not reach another host, and a POST that becomes a GET has lost
 // its message.
-func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
+func checkRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
 	case len(via) > 5:
@@ -121,8 +107,6 @@ func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
 		return fmt.Errorf("redirected to %s://%s: configure that url if it is meant", next.URL.Scheme, next.URL.Host)
 	case next.Method != first.Method:
 		return fmt.Errorf("redirected from %s to %s %s: configure that url if it is meant", first.Method, next.Method, next.URL.Path)
-	case o.AllowURL != nil:
-		return o.AllowURL(next.URL)
 	}
 	return nil
 }

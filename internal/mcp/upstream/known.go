@@ -17,16 +17,15 @@ import (
 type known struct {
 	who *who
 
-	mu       sync.Mutex
-	source   *session // it is up to date with this one; nil: of an earlier one or of the cache
-	tools    *listing
-	stale    bool // there is no session any more that the tools are from
-	listed   bool // the server has listed its tools on this connection
-	detected detection
-	record   record // as it is stored
-	view     toolView
-	labels   map[string]*spanLabel // of the tools that were called since they were listed
-	people   perPerson
+	mu     sync.Mutex
+	source *session // it is up to date with this one; nil: of an earlier one or of the cache
+	tools  *listing
+	stale  bool   // there is no session any more that the tools are from
+	listed bool   // the server has listed its tools on this connection
+	record record // what else is stored
+	view   toolView
+	labels map[string]*spanLabel // of the tools that were called since they were listed
+	people perPerson
 }
 
 // set replaces the tools; k.mu is held.
@@ -48,7 +47,12 @@ type toolView struct {
 func (k *known) connected(s *session, list *listing) (before *listing) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.source, k.detected, k.listed = s, detection{s.endpoint, s.era}, true
+	k.source, k.listed = s, true
+	_, revision := s.describe()
+	k.record = record{
+		Server: identity(*k.who.spec.Load()), Detected: detection{s.endpoint, s.era}, Revision: revision,
+		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions,
+	}
 	return k.set(list, false)
 }
 
@@ -89,42 +93,17 @@ func (k *known) load(stored record, tools *listing) (loaded bool) {
 	if k.record.Server != "" {
 		return false
 	}
-	k.record, k.detected = stored, stored.Detected
+	k.record = stored
 	k.set(tools, true)
 	return true
 }
 
-// save makes the record of the current session, and returns its tools besides; ok is false if
-// there is no session.
-func (k *known) save() (r record, tools *listing, ok bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s := k.source
-	if s == nil {
-		return r, nil, false
-	}
-	_, revision := s.describe()
-	k.record = record{
-		Server: identity(*k.who.spec.Load()), Detected: k.detected, Revision: revision,
-		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions,
-		Tools: definitions(k.tools.tools),
-	}
-	return k.record, k.tools, true
-}
-
-// saveLearned makes the record of the tools that were learned for everybody.
-func (k *known) saveLearned() record {
+// save returns the record with the tools, as they are stored and as a list.
+func (k *known) save() (record, *listing) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.record.Server, k.record.Tools = identity(*k.who.spec.Load()), definitions(k.tools.tools)
-	return k.record
-}
-
-// endpoint is where the server was reached last.
-func (k *known) endpoint() endpoint {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.detected.Endpoint
+	return k.record, k.tools
 }
 
 // stored is the record of the server; its Server is empty if there is none.
@@ -138,13 +117,13 @@ func (k *known) stored() record {
 // session that there is already knows better.
 func (k *known) inherit(old *known) {
 	old.mu.Lock()
-	detected, stored, tools, lists := old.detected, old.record, old.tools, maps.Clone(old.people.lists)
+	stored, tools, lists := old.record, old.tools, maps.Clone(old.people.lists)
 	old.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.people.lists = lists
 	if k.source == nil {
-		k.detected, k.record = detected, stored
+		k.record = stored
 		k.set(tools, true)
 	}
 }
@@ -155,9 +134,6 @@ func (k *known) learnFrom(lister *known) {
 	defer lister.mu.Unlock()
 	k.set(lister.listFor(k.who.owner), true)
 	k.record = lister.record
-	if lister.who.spec.Load().query() == "" {
-		k.detected = lister.detected
-	}
 }
 
 // prepare adds to a call what is known of its tool; a tool that is not listed has no hints.
@@ -230,7 +206,7 @@ func (k *known) describe(st *Status) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	tools, spec := k.tools.tools, k.who.spec.Load()
-	st.Transport, st.Era = k.detected.Endpoint.Transport, k.detected.eraText()
+	st.Transport, st.Era = k.record.Detected.Endpoint.Transport, k.record.Detected.eraText()
 	st.Revision, st.ServerInfo = k.record.Revision, k.record.ServerInfo
 	st.Tools, st.Stale = len(spec.allowed(tools)), k.stale
 	st.Dropped, st.Trouble, st.Mistaken = k.tools.problems(), k.tools.trouble(), spec.unknownNames(tools)
@@ -263,19 +239,16 @@ func (k *known) listFor(owner string) *listing {
 // maxLists is how many lists of owners are kept of one upstream.
 const maxLists = 1000
 
-// learned is what the tools of an owner have changed.
-type learned struct {
-	before, after []tool.Info // for everybody
-	offersDiffer  bool
-}
-
 // learn keeps the tools of an owner. While the server does not list its tools without a
-// login, those that all owners have alike are listed for everybody, by their definitions.
-func (k *known) learn(owner string, list *listing, r record) learned {
+// login, those that all owners have alike are listed for everybody, by their definitions. It
+// returns what was listed for everybody before and is now, and whether the tools that anybody
+// has are others.
+func (k *known) learn(owner string, list *listing, r record) (before, after []tool.Info, differ bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := &k.people
-	before, offered := k.tools.tools, k.offers().tools
+	before = k.tools.tools
+	offered := k.offers().tools
 	if p.lists == nil || len(p.lists) >= maxLists {
 		p.lists = map[string]*listing{}
 	}
@@ -284,6 +257,7 @@ func (k *known) learn(owner string, list *listing, r record) learned {
 	}
 	if common := p.common(owner, list); !k.listed && len(common.tools) > 0 {
 		r.Instructions = nil
+		r.Detected.Endpoint.URL = "" // it may have values of the owner
 		k.record = r
 		k.set(common, false)
 	}
@@ -291,7 +265,7 @@ func (k *known) learn(owner string, list *listing, r record) learned {
 		p.lists[owner] = k.tools
 	}
 	p.offered = nil
-	return learned{before, k.tools.tools, !slices.EqualFunc(offered, k.offers().tools, sameTool)}
+	return before, k.tools.tools, !slices.EqualFunc(offered, k.offers().tools, sameTool)
 }
 
 // common is the tools of a list that all owners have alike. There must be a second owner,

@@ -16,7 +16,6 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -38,17 +37,15 @@ import (
 type Manager struct {
 	*shared
 
-	mu          sync.Mutex
-	closed      bool
-	generation  uint64
-	desired     map[string]Spec
-	running     map[string]*connection
-	people      map[string]map[string]*connection // of single principals, by upstream and owner
-	stopping    map[connectionKey]chan struct{}   // closed when the last connection of that name has ended
-	watchers    map[connectionKey]map[int]func(string, json.RawMessage)
-	lastWatcher int
-	measured    metric.Registration
-	wg          sync.WaitGroup
+	mu         sync.Mutex
+	closed     bool
+	generation uint64
+	desired    map[string]Spec
+	running    map[string]*connection
+	people     map[string]map[string]*connection // of single principals, by upstream and owner
+	stopping   map[connectionKey]chan struct{}   // closed when the last connection of that name has ended
+	measured   metric.Registration
+	wg         sync.WaitGroup
 
 	personalUpstreams atomic.Int64 // how many have connections of single principals
 
@@ -64,7 +61,6 @@ func New(o Options) *Manager {
 		running:  map[string]*connection{},
 		people:   map[string]map[string]*connection{},
 		stopping: map[connectionKey]chan struct{}{},
-		watchers: map[connectionKey]map[int]func(string, json.RawMessage){},
 	}
 	m.measured = m.measureStates()
 	return m
@@ -176,21 +172,13 @@ func (m *Manager) start(spec Spec) *connection {
 // launch runs a connection as soon as the last one of the same name and owner has ended,
 // so that two processes never use the same files; m.mu is held.
 func (m *Manager) launch(c *connection) {
-	key := connectionKey{c.name, c.owner}
-	for id, watch := range m.watchers[key] {
-		c.restored.watch(id, watch)
-	}
-	before, ok := m.stopping[key]
+	before, ok := m.stopping[c.key()]
 	if !ok {
 		before = make(chan struct{})
 		close(before)
 	}
 	m.wg.Go(func() { c.run(c.life.ctx, before) })
 }
-
-// connectionKey identifies a connection; the owner is empty for one that is not a
-// principal's.
-type connectionKey struct{ name, owner string }
 
 // stop ends the connection of an upstream without waiting for it; m.mu is held.
 func (m *Manager) stop(name string) *connection {
@@ -205,7 +193,7 @@ func (m *Manager) stop(name string) *connection {
 
 // finish ends a connection. The next one waits until it has ended; m.mu is held.
 func (m *Manager) finish(c *connection) {
-	key := connectionKey{c.name, c.owner}
+	key := c.key()
 	m.stopping[key] = c.stopped
 	c.stop()
 	m.wg.Go(func() {
@@ -230,40 +218,6 @@ func (m *Manager) Close() {
 	m.mu.Unlock()
 	_ = m.measured.Unregister() // never fails in the SDK
 	m.wg.Wait()
-}
-
-// watch registers f with the connection of that name and owner, now and after it is
-// replaced.
-func (m *Manager) watch(key connectionKey, f func(string, json.RawMessage)) (stop func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.lastWatcher++
-	id := m.lastWatcher
-	if m.watchers[key] == nil {
-		m.watchers[key] = map[int]func(string, json.RawMessage){}
-	}
-	m.watchers[key][id] = f
-	m.setWatcher(key, id, f)
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.watchers[key], id)
-		if len(m.watchers[key]) == 0 {
-			delete(m.watchers, key)
-		}
-		m.setWatcher(key, id, nil)
-	}
-}
-
-// setWatcher sets or, with nil, removes a watcher of a connection; m.mu is held.
-func (m *Manager) setWatcher(key connectionKey, id int, f func(string, json.RawMessage)) {
-	c := m.running[key.name]
-	if key.owner != "" {
-		c = m.people[key.name][key.owner]
-	}
-	if c != nil {
-		c.restored.watch(id, f)
-	}
 }
 
 // Await returns when done accepts the status of an upstream, the upstream was

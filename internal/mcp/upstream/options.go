@@ -59,9 +59,6 @@ type Options struct {
 	// there is none. nil: there are none.
 	Personal func(ctx context.Context, owner, name string) (secret.Text, error)
 
-	// AllowURL may refuse a URL before it is dialled, and the target of a redirect,
-	// for specs that are not Trusted.
-	AllowURL func(*url.URL) error
 	// DialControl may refuse an address when it is dialled, after its name has been
 	// resolved, for specs that are not Trusted; see net.Dialer.Control.
 	DialControl func(network, address string, conn syscall.RawConn) error
@@ -133,6 +130,7 @@ type shared struct {
 	recordings *recording.Set
 	faults     *faultinject.Plans
 	meters     *meters
+	watchers   *watchers
 }
 
 func newShared(o Options) *shared {
@@ -140,6 +138,7 @@ func newShared(o Options) *shared {
 	return &shared{
 		opts: &o, clientInfo: clientInfo(o.ClientName, o.ClientVersion), starts: newStartQueue(o.ParallelStarts),
 		recordings: &recording.Set{}, faults: &faultinject.Plans{}, meters: newMeters(o.Meter),
+		watchers: &watchers{list: map[connectionKey]map[*watcher]bool{}},
 	}
 }
 
@@ -178,6 +177,17 @@ func (o Options) withDefaults() Options {
 		o.APIs = builtinAPIs
 	}
 	return o
+}
+
+// control may refuse the addresses that the connection of a spec dials; nil: it may dial all.
+func (o *Options) control(spec Spec) func(network, address string, conn syscall.RawConn) error {
+	switch {
+	case spec.Trusted:
+		return nil
+	case spec.Guarded && o.GuardedControl != nil:
+		return o.GuardedControl
+	}
+	return o.DialControl
 }
 
 // startTimeout is how long the server of a spec may take until it is connected.

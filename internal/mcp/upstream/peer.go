@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/backoff"
@@ -75,26 +76,59 @@ func (p *Peer) Describe(ctx context.Context) (capabilities, serverInfo, instruct
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	stored, s := c.known.stored(), c.phase.session.Load()
-	if s == nil && stored.Capabilities == nil {
-		if s, err = c.waitForSession(ctx, nil, new(time.Time)); err != nil {
+	if c.known.stored().Server == "" {
+		if _, err = c.waitForSession(ctx, nil, new(time.Time)); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	if s != nil {
-		return s.capabilities, s.serverInfo, s.instructions, nil
-	}
+	stored := c.known.stored()
 	return stored.Capabilities, stored.ServerInfo, stored.Instructions, nil
 }
 
-// Watch calls f with every notification of the server that belongs to no call,
-// until stop. f must not block.
+// Watch calls f with every notification of the server that belongs to no call, until stop,
+// also after the connection was replaced. f must not block.
 func (p *Peer) Watch(f func(method string, params json.RawMessage)) (stop func()) {
 	key := connectionKey{name: p.name}
 	if p.who != nil && p.manager.Personal(p.name) {
 		key.owner = p.who.LoginOwner()
 	}
-	return p.manager.watch(key, f)
+	return p.manager.watchers.add(key, f)
+}
+
+// watchers are told what servers send that belongs to no call.
+type watchers struct {
+	mu   sync.Mutex
+	list map[connectionKey]map[*watcher]bool
+}
+
+type watcher struct {
+	tell func(method string, params json.RawMessage)
+}
+
+func (w *watchers) add(key connectionKey, f func(string, json.RawMessage)) (stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one := &watcher{f}
+	if w.list[key] == nil {
+		w.list[key] = map[*watcher]bool{}
+	}
+	w.list[key][one] = true
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if delete(w.list[key], one); len(w.list[key]) == 0 {
+			delete(w.list, key)
+		}
+	}
+}
+
+func (w *watchers) tell(key connectionKey, method string, params json.RawMessage) {
+	w.mu.Lock()
+	list := slices.Collect(maps.Keys(w.list[key]))
+	w.mu.Unlock()
+	for _, one := range list {
+		one.tell(method, params)
+	}
 }
 
 // relay makes a request, with the side effects that it has on the connection.
@@ -187,11 +221,7 @@ func (m *Manager) Instructions(name string) string {
 	if err != nil {
 		return ""
 	}
-	raw := c.known.stored().Instructions
-	if s := c.phase.session.Load(); s != nil {
-		raw = s.instructions
-	}
-	text, _ := rawjson.Text(raw)
+	text, _ := rawjson.Text(c.known.stored().Instructions)
 	return text
 }
 

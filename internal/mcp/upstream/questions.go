@@ -49,7 +49,7 @@ func (s *session) handleMessage(call wire.ID, m wire.Message) {
 			p.handleLog(m.Params)
 			return
 		}
-		s.connection.notifyWatchers(m.Method, m.Params)
+		s.connection.notified(m.Method, m.Params)
 	case wire.NoteCancelled:
 		id, _ := rawjson.Get(m.Params, "requestId")
 		s.mu.Lock()
@@ -64,7 +64,7 @@ func (s *session) handleMessage(call wire.ID, m wire.Message) {
 		s.mu.Unlock()
 		acked()
 	default:
-		s.connection.notifyWatchers(m.Method, wire.StripProtocol(m.Params))
+		s.connection.notified(m.Method, wire.StripProtocol(m.Params))
 	}
 }
 

@@ -127,10 +127,7 @@ func (c *connection) announceTools(old, list *listing) {
 	} else {
 		defer c.saveCache()
 	}
-	added, removed, changed := diff(old.tools, list.tools)
-	if len(added)+len(removed)+len(changed) > 0 {
-		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(list.tools), Added: added, Removed: removed, Changed: changed})
-	}
+	c.publishTools(old.tools, list.tools)
 	if problems := list.problems(); len(problems) > 0 && !slices.Equal(problems, old.problems()) {
 		count := len(list.incomplete) + list.droppedCount
 		c.publish(Dropped{Upstream: c.name, Reasons: problems, Count: count})
@@ -138,8 +135,8 @@ func (c *connection) announceTools(old, list *listing) {
 	}
 }
 
-// notifyWatchers takes notifications of the server that belong to no call.
-func (c *connection) notifyWatchers(method string, params json.RawMessage) {
+// notified takes notifications of the server that belong to no call.
+func (c *connection) notified(method string, params json.RawMessage) {
 	switch method {
 	case wire.NoteToolsChanged:
 		signal(c.toolsChanged)
@@ -147,7 +144,7 @@ func (c *connection) notifyWatchers(method string, params json.RawMessage) {
 		c.followed.note(params)
 		return
 	}
-	c.restored.notify(method, params)
+	c.watchers.tell(c.key(), method, params)
 }
 
 // restoreSession sets the log level and the resource subscriptions of the last session in a

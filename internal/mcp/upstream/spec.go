@@ -82,7 +82,7 @@ type Spec struct {
 	personal *personalValues // of the person, during an attempt to connect
 
 	// Trusted says that the spec comes from the configuration, so that
-	// Options.AllowURL and DialControl do not apply. Specs of a model or a script are
+	// Options.DialControl does not apply. Specs of a model or a script are
 	// not trusted.
 	Trusted bool
 	// Guarded says that an organisation has added it, so that Options.GuardedControl

@@ -226,11 +226,7 @@ func (c *connection) adjust(spec Spec) {
 	if !slices.Equal(old.Roots, spec.Roots) {
 		c.sendRootsChanged()
 	}
-	after := spec.allowed(tools)
-	added, removed, _ := diff(old.allowed(tools), after)
-	if len(added)+len(removed) > 0 {
-		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(after), Added: added, Removed: removed})
-	}
+	c.publishTools(old.allowed(tools), spec.allowed(tools))
 	c.phase.retryNow() // its owner may have repaired what was wrong
 }
 

@@ -279,7 +279,7 @@ type record struct {
 	ServerInfo   json.RawMessage   `json:"server_info,omitempty"`
 	Capabilities json.RawMessage   `json:"capabilities,omitempty"`
 	Instructions json.RawMessage   `json:"instructions,omitempty"`
-	Tools        []json.RawMessage `json:"tools"`
+	Tools        []json.RawMessage `json:"tools"` // as they are stored; see listing
 }
 
 // loadCache uses the stored record of the server, unless the previous generation
@@ -291,17 +291,16 @@ func (c *connection) loadCache() {
 	found = found && c.known.load(stored, tools)
 	has := c.known.stored().Server != ""
 	c.phase.loaded(found, c.opts.OnDemand || has && (spec.Start == Lazy || spec.lazy() && !c.listsOnly()))
-	if found && len(tools.tools) > 0 {
-		names, _, _ := diff(nil, tools.tools)
-		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(names), Added: names})
+	if found {
+		c.publishTools(nil, tools.tools)
 	}
 }
 
 // saveCache stores what is known of the server.
 func (c *connection) saveCache() {
-	r, tools, ok := c.known.save()
+	r, tools := c.known.save()
 	switch {
-	case !ok, c.isRetired():
+	case c.isRetired():
 	case c.owner != "":
 		c.lister.learn(c.owner, tools, r)
 	default:
@@ -309,16 +308,15 @@ func (c *connection) saveCache() {
 	}
 }
 
-// learn keeps the tools of an owner, and stores and publishes what they change.
+// learn keeps the tools of an owner, and stores and publishes what they change for everybody.
 func (c *connection) learn(owner string, list *listing, r record) {
-	now := c.known.learn(owner, list, r)
-	added, removed, changed := diff(now.before, now.after)
-	differs := len(added)+len(removed)+len(changed) > 0
-	if differs {
-		c.saveRecord(c.known.saveLearned())
+	before, after, differ := c.known.learn(owner, list, r)
+	if !sameSlice(before, after) {
+		stored, _ := c.known.save()
+		c.saveRecord(stored)
 	}
-	if differs || now.offersDiffer {
-		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(now.after), Added: added, Removed: removed, Changed: changed})
+	if !c.publishTools(before, after) && differ {
+		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(after)})
 	}
 }
 

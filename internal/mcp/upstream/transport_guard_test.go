@@ -3,7 +3,6 @@ package upstream_test
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,19 +106,18 @@ func TestCredentialsThatExpire(t *testing.T) {
 func TestAddressesCanBeRefused(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("private address")
-	for name, guard := range map[string]func(*upstream.Options){
-		"by url": func(o *upstream.Options) { o.AllowURL = func(*url.URL) error { return refused } },
-		"by address": func(o *upstream.Options) {
-			o.DialControl = func(_, address string, _ syscall.RawConn) error {
-				if strings.HasPrefix(address, "127.") {
-					return refused
-				}
-				return nil
-			}
-		},
+	control := func(_, address string, _ syscall.RawConn) error {
+		if strings.HasPrefix(address, "127.") {
+			return refused
+		}
+		return nil
+	}
+	for name, guard := range map[string]func(*upstreamtest.Server){
+		"of anybody":         func(srv *upstreamtest.Server) { srv.Options.DialControl = control },
+		"of an organisation": func(srv *upstreamtest.Server) { srv.Options.GuardedControl, srv.Spec.Guarded = control, true },
 	} {
 		srv := httpServer(t, modernHandler, upstream.Spec{})
-		guard(&srv.Options)
+		guard(&srv)
 		h := upstreamtest.Open(t, srv)
 		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "private address") {
 			t.Errorf("%s: %+v", name, e)

@@ -54,20 +54,9 @@ func (o *Options) dialZMQ(ctx context.Context, spec Spec, hooks Hooks) (Transpor
 		return nil, notSent(err)
 	}
 	opts := hootclient.Options{
-		MaxBody: o.MaxMessage, Control: o.DialControl, Curve: curve,
+		MaxBody: o.MaxMessage, Control: o.control(spec), Curve: curve,
 		OnToolsChanged: hooks.Relist,
 		OnInvalid:      func(err error) { hooks.Garbage(excerpt([]byte(err.Error()))) },
-	}
-	if spec.Trusted {
-		opts.Control = nil
-	} else if o.AllowURL != nil {
-		u, err := url.Parse(spec.URL)
-		if err == nil {
-			err = o.AllowURL(u)
-		}
-		if err != nil {
-			return nil, notSent(fmt.Errorf("connect to %s: %w", spec.Target(), err))
-		}
 	}
 	client, err := hootclient.Dial(ctx, strings.TrimPrefix(spec.URL, "zmq+"), opts)
 	if err != nil {
