@@ -3,8 +3,6 @@ package config
 import (
 	"cmp"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -17,34 +15,34 @@ import (
 
 // Chat configures the agent that answers chats, and its model.
 type Chat struct {
-	Provider    string               `toml:"provider" help:"API of the model's endpoint: anthropic, or openai for every endpoint with OpenAI's chat completions API"`
+	Provider    string               `toml:"provider" words:"|anthropic|openai" help:"API of the model's endpoint: anthropic, or openai for every endpoint with OpenAI's chat completions API"`
 	Model       string               `toml:"model" help:"name of the model; empty means claude-sonnet-5-5 at anthropic"`
 	Models      []string             `toml:"models" help:"names of other models at the same endpoint that people can choose for a message, in the page or with model"`
 	BaseURL     string               `toml:"base_url" trust:"needed" secret:"url" help:"URL of the endpoint, such as http://127.0.0.1:11434/v1 for a local model; empty means ANTHROPIC_BASE_URL or OPENAI_BASE_URL, or the provider's own"`
 	KeyEnv      string               `toml:"key_env" trust:"needed" help:"variable that holds the key; empty means ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY"`
 	Key         string               `toml:"key" trust:"needed" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; takes precedence over key_env"`
-	MaxTokens   int                  `toml:"max_tokens" help:"maximum length of one answer of the model, in tokens"`
+	MaxTokens   int                  `toml:"max_tokens" min:"1" help:"maximum length of one answer of the model, in tokens"`
 	Temperature float64              `toml:"temperature" help:"0 to 1 (2 with openai); a negative value uses the model's default, which newer models require"`
-	Offer       string               `toml:"offer" help:"how upstream tools are offered to the model: direct, code (found by search, called from code), or auto: direct for upstreams with few tools"`
+	Offer       string               `toml:"offer" words:"auto|direct|code" help:"how upstream tools are offered to the model: direct, code (found by search, called from code), or auto: direct for upstreams with few tools"`
 	DirectTools int                  `toml:"direct_tools" help:"with auto, how many upstream tools are offered directly; upstreams are added one by one as long as all their tools fit"`
-	Menu        string               `toml:"menu" help:"which of our own tools the model is shown: code, standard or full, as mcp.menu for clients; the others of a chat are found by search"`
+	Menu        string               `toml:"menu" words:"menus" help:"which of our own tools the model is shown: code, standard or full, as mcp.menu for clients; the others of a chat are found by search"`
 	Tools       []string             `toml:"tools" help:"which of our own tools the model is shown, in place of menu"`
-	Iterations  int                  `toml:"iterations" alias:"MAX_ORCHESTRATION_ITERATIONS" help:"maximum requests to the model for one message"`
-	Calls       int                  `toml:"calls" help:"maximum tool calls for one message, including those of scripts"`
-	ResultKB    int                  `toml:"result_kb" help:"how much of one tool result is sent to the model, in KiB"`
-	PromptKB    int                  `toml:"prompt_kb" help:"how much of a conversation is sent to the model, in KB"`
-	ToolTimeout Duration             `toml:"tool_timeout" help:"timeout of one tool call"`
-	QueueDepth  int                  `toml:"queue_depth" help:"how many messages of one user may wait; further ones are refused with 429"`
-	Parallel    int                  `toml:"parallel" help:"how many messages of different users are answered at the same time"`
-	Rate        int                  `toml:"rate" help:"how many messages one user may send per minute"`
+	Iterations  int                  `toml:"iterations" min:"1" alias:"MAX_ORCHESTRATION_ITERATIONS" help:"maximum requests to the model for one message"`
+	Calls       int                  `toml:"calls" min:"1" help:"maximum tool calls for one message, including those of scripts"`
+	ResultKB    int                  `toml:"result_kb" min:"1" help:"how much of one tool result is sent to the model, in KiB"`
+	PromptKB    int                  `toml:"prompt_kb" min:"1" help:"how much of a conversation is sent to the model, in KB"`
+	ToolTimeout Duration             `toml:"tool_timeout" min:"1ms" help:"timeout of one tool call"`
+	QueueDepth  int                  `toml:"queue_depth" min:"1" help:"how many messages of one user may wait; further ones are refused with 429"`
+	Parallel    int                  `toml:"parallel" min:"1" help:"how many messages of different users are answered at the same time"`
+	Rate        int                  `toml:"rate" min:"1" help:"how many messages one user may send per minute"`
 	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"include the arguments and results of tools in event streams"`
 	LogContent  bool                 `toml:"log_content" help:"include messages, arguments and results in logs and traces"`
 	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to the callbacks of callback_origins, best as a reference"`
 	Receivers   []string             `toml:"callback_origins" trust:"needed" help:"origins of the callbacks that get callback_token, such as https://gateway.example; callbacks to other addresses get no token"`
-	Media       []string             `toml:"media" help:"what the model takes beside text: image, file (PDF) and audio; empty means image and file, and audio for models with audio in their name"`
-	Attachments int                  `toml:"attachments" help:"how many images, sounds and files of one user's conversations are stored; attachments beyond it are refused"`
-	AttachedMB  int                  `toml:"attachments_mb" help:"how large they may be together, in MB"`
-	HearURL     string               `toml:"transcription_url" trust:"needed" secret:"url" help:"URL of an endpoint with OpenAI's transcription API, such as http://127.0.0.1:8000/v1; without one voice messages are refused"`
+	Media       []string             `toml:"media" words:"image|file|audio" help:"what the model takes beside text: image, file (PDF) and audio; empty means image and file, and audio for models with audio in their name"`
+	Attachments int                  `toml:"attachments" min:"1" help:"how many images, sounds and files of one user's conversations are stored; attachments beyond it are refused"`
+	AttachedMB  int                  `toml:"attachments_mb" min:"1" help:"how large they may be together, in MB"`
+	HearURL     string               `toml:"transcription_url" format:"http" trust:"needed" secret:"url" help:"URL of an endpoint with OpenAI's transcription API, such as http://127.0.0.1:8000/v1; without one voice messages are refused"`
 	HearModel   string               `toml:"transcription_model" help:"model that transcribes; empty means whisper-1"`
 	HearKeyEnv  string               `toml:"transcription_key_env" trust:"needed" help:"variable that holds the key of that endpoint; empty sends none"`
 	Prompts     map[string]string    `toml:"prompts"`
@@ -64,29 +62,6 @@ func chatDefaults() Chat {
 
 // check refuses invalid settings at the start, before a message fails because of them.
 func (c *Chat) check() error {
-	switch {
-	case !slices.Contains([]string{"", "anthropic", "openai"}, c.Provider):
-		return fault.New(fault.Config, "chat.provider: %q is not a provider", c.Provider).
-			WithHint("use anthropic, or openai for any endpoint with OpenAI's chat completions API")
-	case !slices.Contains(builtin.Menus, c.Menu):
-		return fault.New(fault.Config, "chat.menu: unknown value %q", c.Menu).WithHint("use %s", strings.Join(builtin.Menus, ", "))
-	case !slices.Contains([]string{"auto", "direct", "code"}, c.Offer):
-		return fault.New(fault.Config, "chat.offer: unknown value %q", c.Offer).WithHint("use auto, direct or code")
-	}
-	for _, kind := range c.Media {
-		if !slices.Contains([]string{string(llm.Image), string(llm.File), string(llm.Audio)}, kind) {
-			return fault.New(fault.Config, "chat.media: unknown value %q", kind).WithHint("use image, file or audio")
-		}
-	}
-	for key, value := range map[string]int{
-		"max_tokens": c.MaxTokens, "iterations": c.Iterations, "calls": c.Calls, "result_kb": c.ResultKB, "prompt_kb": c.PromptKB,
-		"tool_timeout": int(c.ToolTimeout), "queue_depth": c.QueueDepth, "parallel": c.Parallel, "rate": c.Rate,
-		"attachments": c.Attachments, "attachments_mb": c.AttachedMB,
-	} {
-		if value < 1 {
-			return fault.New(fault.Config, "chat.%s: %d is too small", key, value).WithHint("use 1 or more, or omit it")
-		}
-	}
 	for _, name := range append([]string{c.Model}, c.Models...) {
 		if err := c.Budget.Check(llm.IsPriced(cmp.Or(name, llm.DefaultModel), c.Prices)); err != nil {
 			return err
@@ -220,7 +195,7 @@ type Search struct {
 
 // Embeddings configures a model that compares tools and searches by their meaning.
 type Embeddings struct {
-	URL         string `toml:"url" trust:"needed" secret:"url" help:"base URL of an endpoint with OpenAI's embeddings API, such as http://127.0.0.1:11434/v1; texts of tools and searches are sent to it; empty means that searches compare words only"`
+	URL         string `toml:"url" format:"http" trust:"needed" secret:"url" help:"base URL of an endpoint with OpenAI's embeddings API, such as http://127.0.0.1:11434/v1; texts of tools and searches are sent to it; empty means that searches compare words only"`
 	Model       string `toml:"model" help:"name of the model at the endpoint"`
 	Key         string `toml:"key" trust:"needed" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; empty means none"`
 	QueryPrefix string `toml:"query_prefix" help:"what the model expects before a search, such as 'search_query: '"`
@@ -239,14 +214,7 @@ func (c Embeddings) Host() string {
 func defaultSearch() Search { return Search{Learn: true} }
 
 func (c Search) check() error {
-	e := c.Embeddings
-	if e.URL == "" {
-		return nil
-	}
-	if u, err := url.Parse(e.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fault.New(fault.Config, "search.embeddings.url: %q is no http address", e.URL).WithHint("give one such as http://127.0.0.1:11434/v1")
-	}
-	if e.Model == "" {
+	if e := c.Embeddings; e.URL != "" && e.Model == "" {
 		return fault.New(fault.Config, "search.embeddings.model: missing").WithHint("give the name of the model at the endpoint")
 	}
 	return nil

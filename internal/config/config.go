@@ -3,12 +3,9 @@
 package config
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/owner"
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/registry"
@@ -23,15 +20,15 @@ import (
 // a file that is not trusted: see trusted.go.
 type Config struct {
 	Listen        string              `toml:"listen" trust:"remote" help:"address the HTTP server listens on"`
-	Local         string              `toml:"local" trust:"needed" help:"what requests from this machine may do without the owner's sign-in, as long as no key exists: guest (use tools, change nothing), owner (everything), none; docs/security.md"`
-	LocalUsers    string              `toml:"local_users" trust:"needed" help:"which users of this machine are served as guests: own (the user of the server, and root) or all"`
+	Local         string              `toml:"local" words:"guest|owner|none" trust:"needed" help:"what requests from this machine may do without the owner's sign-in, as long as no key exists: guest (use tools, change nothing), owner (everything), none; docs/security.md"`
+	LocalUsers    string              `toml:"local_users" words:"own|all" trust:"needed" help:"which users of this machine are served as guests: own (the user of the server, and root) or all"`
 	Data          string              `toml:"data" help:"folder for all stored data"`
 	Database      string              `toml:"database" trust:"remote" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
 	Blobs         string              `toml:"blobs" help:"where contents are stored: folder (in the data folder), database, or the path of a folder that all servers share; empty means database with Postgres, otherwise folder"`
 	Node          string              `toml:"node" help:"name of this process among those that share a Postgres database; it must be unique; the machine's name when empty"`
 	Drain         Duration            `toml:"drain" help:"how long running calls and chat turns may take to finish when the server stops; jobs continue later"`
 	ShutdownDelay Duration            `toml:"shutdown_delay" help:"how long a stopping server still serves requests while /ready reports 503, for load balancers that poll it"`
-	GCPercent     int                 `toml:"gc_percent" live:"yes" help:"how much the heap may grow before garbage is collected, in percent; GOGC and GOMEMLIMIT take precedence"`
+	GCPercent     int                 `toml:"gc_percent" min:"10" max:"10000" live:"yes" help:"how much the heap may grow before garbage is collected, in percent; GOGC and GOMEMLIMIT take precedence"`
 	Log           Log                 `toml:"log"`
 	Telemetry     Telemetry           `toml:"telemetry"`
 	Registry      Registry            `toml:"registry"`
@@ -54,13 +51,13 @@ type Config struct {
 	Sandbox       Sandbox             `toml:"sandbox"`
 
 	Sessions       Sessions          `toml:"sessions"`
-	Approve        string            `toml:"approve" live:"yes" help:"which effects of scripts need approval: never, writes or all; docs/approvals.md"`
+	Approve        string            `toml:"approve" words:"approvals" live:"yes" help:"which effects of scripts need approval: never, writes or all; docs/approvals.md"`
 	ApproveOwn     bool              `toml:"approve_own" live:"yes" trust:"needed" help:"let people approve what they asked for themselves; never where a policy rule names a role"`
 	ApproveWebhook string            `toml:"approve_webhook" trust:"needed" secret:"url" help:"URL that is told of each request for approval, signed by Standard Webhooks"`
 	ApproveSecret  string            `toml:"approve_webhook_secret" trust:"needed" secret:"all" help:"secret of these signatures, whsec_ and base64, as a reference such as ${env:NAME}"`
 	Mail           Mail              `toml:"mail"`
-	ApproveExpire  Duration          `toml:"approve_expire" help:"how long a request for approval stays open before it is denied"`
-	Approvals      map[string]string `toml:"approvals" live:"yes"`
+	ApproveExpire  Duration          `toml:"approve_expire" min:"1ms" help:"how long a request for approval stays open before it is denied"`
+	Approvals      map[string]string `toml:"approvals" words:"approvals" live:"yes"`
 
 	ReadOnly bool                `toml:"read_only" live:"yes" help:"refuse all tools that may change something; docs/policy.md"`
 	Readers  []string            `toml:"read_only_tools" live:"yes" help:"tools that change nothing, as namespace.tool or namespace.*; for the namespaces named here, the readOnlyHint of tools is ignored"`
@@ -68,12 +65,12 @@ type Config struct {
 	Accepts  map[string][]string `toml:"accepts" live:"yes"`
 	Audit    Audit               `toml:"audit"`
 
-	Trust string `toml:"trust" live:"yes" help:"default trust in tool servers: open uses their tools as they are, pin withholds each definition until it is approved; docs/trust.md"`
+	Trust string `toml:"trust" words:"trust" live:"yes" help:"default trust in tool servers: open uses their tools as they are, pin withholds each definition until it is approved; docs/trust.md"`
 
 	TLSCert        string            `toml:"tls_cert" help:"certificate chain for HTTPS, as PEM; reloaded when it changes"`
 	TLSKey         string            `toml:"tls_key" help:"the certificate's private key, as PEM"`
 	CAFile         string            `toml:"ca_file" trust:"needed" help:"PEM file with certificate authorities that are trusted besides the system's: for upstreams, logins to them, and commands with --server"`
-	MaxConnections int               `toml:"max_connections" help:"how many connections may be open; further ones wait"`
+	MaxConnections int               `toml:"max_connections" min:"1" help:"how many connections may be open; further ones wait"`
 	TrustedProxies []string          `toml:"trusted_proxies" trust:"needed" help:"addresses and networks of reverse proxies whose X-Forwarded-For, X-Real-IP or Forwarded header names the client, for limits and the audit log; docs/security.md"`
 	PublicURL      string            `toml:"public_url" trust:"needed" help:"address at which browsers and clients reach the server, such as https://hub.example; people sign in there; docs/people.md"`
 	Issuers        map[string]Issuer `toml:"issuers"`
@@ -96,14 +93,14 @@ type Bridge struct {
 
 // Log configures the log, which goes to standard error.
 type Log struct {
-	Level  string `toml:"level" live:"yes" help:"debug, info, warn or error"`
-	Format string `toml:"format" help:"text for people, json for programs"`
+	Level  string `toml:"level" words:"debug|info|warn|error" live:"yes" help:"debug, info, warn or error"`
+	Format string `toml:"format" words:"text|json" help:"text for people, json for programs"`
 }
 
 // Telemetry configures OpenTelemetry, in addition to the standard OTEL_* variables.
 type Telemetry struct {
 	OTLPEndpoint string `toml:"otlp_endpoint" trust:"needed" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
-	Metrics      string `toml:"metrics" trust:"needed" help:"whether /metrics shows numbers about the server to Prometheus: auto only while it listens on loopback, on, or off; it requires the scope metrics; docs/operate.md"`
+	Metrics      string `toml:"metrics" words:"auto|on|off" trust:"needed" help:"whether /metrics shows numbers about the server to Prometheus: auto only while it listens on loopback, on, or off; it requires the scope metrics; docs/operate.md"`
 	Arguments    bool   `toml:"arguments" trust:"needed" help:"whether arguments of calls are sent to the collector, without what looks secret; the server's own page shows them either way"`
 	Environment  string `toml:"environment" alias:"ENVIRONMENT" help:"deployment environment, such as production; sent to the collector with all data"`
 }
@@ -132,10 +129,10 @@ type MCP struct {
 	AllowedOrigins []string `toml:"allowed_origins" trust:"needed" help:"web origins that may use the server, in addition to its own"`
 	AllowedHosts   []string `toml:"allowed_hosts" trust:"needed" help:"hosts that mcp_connect may reach, in addition to loopback; * allows every public host; a server that other machines can reach allows loopback only with localhost"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
-	Menu           string   `toml:"menu" live:"yes" help:"which of our own tools clients see: code lists four that find and call all others, standard also those for jobs, sessions, scripts and connections that are used most, full all; exposed and pinned tools come on top; a client can ask for another with /mcp?menu=NAME; docs/code_mode.md"`
+	Menu           string   `toml:"menu" words:"menus" live:"yes" help:"which of our own tools clients see: code lists four that find and call all others, standard also those for jobs, sessions, scripts and connections that are used most, full all; exposed and pinned tools come on top; a client can ask for another with /mcp?menu=NAME; docs/code_mode.md"`
 	ListScripts    int      `toml:"list_scripts" live:"yes" help:"up to how many published scripts the menus code and standard list; if there are more, they are found with search_tools"`
 	Pinned         []string `toml:"pinned" live:"yes" help:"tools that are listed in every menu, as namespace.tool or the name of a script"`
-	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or execute_code is returned, in KiB; larger results are stored and returned as a handle"`
+	ResultKB       int      `toml:"result_kb" min:"1" help:"how much of a result of call_tool or execute_code is returned, in KiB; larger results are stored and returned as a handle"`
 }
 
 // Scripts configures the permissions and limits of scripts.
@@ -156,9 +153,9 @@ type Scripts struct {
 	Env       []string `toml:"env" trust:"needed" help:"environment variables scripts may see"`
 	Commands  []string `toml:"commands" trust:"needed" help:"programs scripts may start with run_command, in the first write folder; git allows git_status, * allows every program; an empty list disables it"`
 	HookTime  Duration `toml:"hook_timeout" help:"how long one hook of startup.lua may take"`
-	HookFails string   `toml:"hook_errors" help:"what happens to a call whose hook fails: pass continues it unchanged, refuse rejects it"`
+	HookFails string   `toml:"hook_errors" words:"pass|refuse" help:"what happens to a call whose hook fails: pass continues it unchanged, refuse rejects it"`
 	HTTPHosts []string `toml:"http_hosts" trust:"needed" help:"hosts the http module may reach; an empty list disables it"`
-	HTTPGet   string   `toml:"http_get" help:"how a GET request is classified: read, which previews send, or write, which previews only plan and approve = writes covers"`
+	HTTPGet   string   `toml:"http_get" words:"read|write" help:"how a GET request is classified: read, which previews send, or write, which previews only plan and approve = writes covers"`
 }
 
 // defaults returns the configuration without any file, variable or flag.
@@ -193,68 +190,8 @@ func defaults(env Environment) Config {
 	}
 }
 
-// check refuses invalid values that the decoder does not detect.
-func (c *Config) check() error {
-	if err := c.checkChoices(); err != nil {
-		return err
-	}
-	if c.GCPercent < 10 || c.GCPercent > 10_000 {
-		return fault.New(fault.Config, "gc_percent: %d is not between 10 and 10000", c.GCPercent).WithHint("400 suits most; less saves memory")
-	}
-	if err := checkBlobs(c.Blobs); err != nil {
-		return err
-	}
-	if c.MCP.ResultKB < 1 {
-		return fault.New(fault.Config, "mcp.result_kb: %d is too small", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
-	}
-	if c.Scripts.TotalMB < 0 {
-		return fault.New(fault.Config, "scripts.total_memory_mb cannot be negative").WithHint("0 means half of what the process may use")
-	}
-	if c.MCP.ListScripts < 0 {
-		return fault.New(fault.Config, "mcp.list_scripts: cannot be negative").WithHint("0 lists none; they are found with search_tools")
-	}
-	for _, check := range []func() error{
-		c.Music.check, c.Search.check, c.Starts.check, c.Sandbox.check, c.Jobs.check, c.Backup.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkTLS, c.checkIssuers, c.checkPeople, c.checkHooks, c.checkTools, c.checkUpstreams, c.checkSecrets,
-	} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkChoices refuses unknown values of settings with a fixed set of values.
-func (c *Config) checkChoices() error {
-	for _, s := range []struct {
-		key, value, kind string
-		words            []string
-	}{
-		{"local", c.Local, "a choice", []string{string(owner.AsGuest), string(owner.AsOwner), string(owner.AsNone)}},
-		{"local_users", c.LocalUsers, "a choice", []string{LocalOwn, LocalAll}},
-		{"log.level", c.Log.Level, "a level", []string{"debug", "info", "warn", "error"}},
-		{"log.format", c.Log.Format, "a format", []string{"text", "json"}},
-		{"scripts.http_get", c.Scripts.HTTPGet, "a kind of effect", []string{"read", "write"}},
-		{"scripts.hook_errors", c.Scripts.HookFails, "an outcome", []string{"pass", "refuse"}},
-		{"audit.on_failure", c.Audit.Failure, "a reaction", []string{AuditRefuse, AuditContinue}},
-		{"telemetry.metrics", c.Telemetry.Metrics, "a choice", []string{MetricsAuto, metricsOn, metricsOff}},
-		{"mcp.menu", c.MCP.Menu, "a menu", builtin.Menus},
-	} {
-		if !slices.Contains(s.words, s.value) {
-			return fault.New(fault.Config, "%s: %q is not %s", s.key, s.value, s.kind).WithHint("use %s or %s", strings.Join(s.words[:len(s.words)-1], ", "), s.words[len(s.words)-1])
-		}
-	}
-	return nil
-}
-
 // Starts configures how programs are started as upstreams.
 type Starts struct {
 	Parallel int      `toml:"parallel" help:"how many programs may start as upstreams at the same time; 0 means two per processor; those that a call waits for come first"`
 	Timeout  Duration `toml:"timeout" help:"how long a program may take until it is connected, unless start_timeout of its upstream says otherwise"`
-}
-
-func (s Starts) check() error {
-	if s.Parallel < 0 || s.Timeout < 0 {
-		return fault.New(fault.Config, "starts.parallel and starts.timeout must not be negative")
-	}
-	return nil
 }

@@ -72,9 +72,9 @@ func TestHooksThatAreRefused(t *testing.T) {
 		`[hooks."a/b"]`:             "cannot be the name of a hook",
 		`[hooks.a]`:                 "it has no script",
 		"[hooks.a]\nscript = \"x\"": "it has no secret",
-		"[hooks.a]\nscript = \"x\"\nsecret = \"y\"\nscheme = \"gitlab\"":                "is no scheme",
-		"[hooks.a]\nscript = \"x\"\nsecret = \"y\"\nscopes = [\"all\"]":                 "no scope",
-		"[hooks.a]\nscript = \"x\"\nsecret = \"y\"\nmax_kb = -1":                        "cannot be negative",
+		"[hooks.a]\nscript = \"x\"\nsecret = \"y\"\nscheme = \"gitlab\"":                "is not a choice",
+		"[hooks.a]\nscript = \"x\"\nsecret = \"y\"\nscopes = [\"all\"]":                 "is not a choice",
+		"[hooks.a]\nscript = \"x\"\nsecret = \"y\"\nmax_kb = -1":                        "too small",
 		"[hooks.a]\nscript = \"x\"\nsecret = \"y\"\nscheme = \"slack\"\nheader = \"z\"": "has its own headers",
 	} {
 		if _, err := loadHooks(t, text); fault.CodeOf(err) != fault.Config || !strings.Contains(err.Error(), want) {

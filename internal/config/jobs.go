@@ -9,13 +9,13 @@ import (
 
 // Jobs configures background jobs.
 type Jobs struct {
-	Workers       int      `toml:"workers" help:"how many jobs run at once"`
+	Workers       int      `toml:"workers" min:"1" help:"how many jobs run at once"`
 	Timeout       Duration `toml:"timeout" help:"how long one run of a job may take; 0 means no limit"`
-	LoginWait     Duration `toml:"login_wait" help:"how long a job waits until its owner has logged in to an upstream"`
-	KeepComplete  Duration `toml:"keep_complete" help:"how long a complete job is kept after its end"`
-	KeepFailed    Duration `toml:"keep_failed" help:"how long a failed or cancelled job is kept after its end"`
-	KeepCount     int      `toml:"keep_count" help:"how many ended jobs are kept at most; the oldest are removed first"`
-	KeepScheduled int      `toml:"keep_scheduled" help:"how many ended jobs of one schedule are kept at most"`
+	LoginWait     Duration `toml:"login_wait" min:"1ms" help:"how long a job waits until its owner has logged in to an upstream"`
+	KeepComplete  Duration `toml:"keep_complete" min:"1ms" help:"how long a complete job is kept after its end"`
+	KeepFailed    Duration `toml:"keep_failed" min:"1ms" help:"how long a failed or cancelled job is kept after its end"`
+	KeepCount     int      `toml:"keep_count" min:"1" help:"how many ended jobs are kept at most; the oldest are removed first"`
+	KeepScheduled int      `toml:"keep_scheduled" min:"1" help:"how many ended jobs of one schedule are kept at most"`
 }
 
 func defaultJobs() Jobs {
@@ -31,47 +31,18 @@ func (c Jobs) Limits() script.Limits {
 	return script.Limits{Time: time.Duration(c.Timeout)}
 }
 
-func (c Jobs) check() error {
-	switch {
-	case c.Workers < 1:
-		return fault.New(fault.Config, "jobs.workers: %d is too small", c.Workers).WithHint("use 1 or more")
-	case c.Timeout < 0:
-		return fault.New(fault.Config, "jobs.timeout: cannot be negative").WithHint("such as 1h; 0 means no limit")
-	case c.LoginWait <= 0:
-		return fault.New(fault.Config, "jobs.login_wait must be greater than zero").WithHint("such as 24h")
-	case c.KeepComplete <= 0 || c.KeepFailed <= 0:
-		return fault.New(fault.Config, "jobs: keep_complete and keep_failed must be greater than zero").
-			WithHint("such as 5m or 720h")
-	case c.KeepCount < 1 || c.KeepScheduled < 1:
-		return fault.New(fault.Config, "jobs: keep_count and keep_scheduled must be 1 or more")
-	}
-	return nil
-}
-
 // Sessions configures script sessions, whose variables persist between runs.
 type Sessions struct {
-	Idle     Duration `toml:"idle" help:"how long an unused session is kept"`
-	Limit    int      `toml:"limit" help:"how many sessions one user may have"`
+	Idle     Duration `toml:"idle" min:"1ms" help:"how long an unused session is kept"`
+	Limit    int      `toml:"limit" min:"1" help:"how many sessions one user may have"`
 	Timeout  Duration `toml:"timeout" help:"how long one turn may take; 0 means scripts.timeout"`
 	MemoryMB int      `toml:"memory_mb" help:"how much memory one turn may hold, in MiB; 0 means scripts.memory_mb"`
-	StateMB  int      `toml:"state_mb" help:"largest state that is saved, in MiB"`
+	StateMB  int      `toml:"state_mb" min:"1" help:"largest state that is saved, in MiB"`
 	CacheMB  int      `toml:"cache_mb" help:"about how much memory is used to cache session states, in MiB"`
 }
 
 func defaultSessions() Sessions {
 	return Sessions{Idle: Duration(7 * 24 * time.Hour), Limit: 100, StateMB: 32, CacheMB: 64}
-}
-
-func (c Sessions) check() error {
-	switch {
-	case c.Idle <= 0:
-		return fault.New(fault.Config, "sessions.idle: must be greater than zero").WithHint("such as 168h")
-	case c.Limit < 1 || c.StateMB < 1:
-		return fault.New(fault.Config, "sessions: limit and state_mb must be 1 or more")
-	case c.Timeout < 0 || c.MemoryMB < 0 || c.CacheMB < 0:
-		return fault.New(fault.Config, "sessions: timeout, memory_mb and cache_mb cannot be negative")
-	}
-	return nil
 }
 
 // SessionOptions returns the options of script sessions.
@@ -86,16 +57,13 @@ func (c Sessions) SessionOptions() script.SessionOptions {
 // Backup configures the backups that the server makes itself.
 type Backup struct {
 	Every  Duration `toml:"every" help:"how often the server makes a backup of itself, which it verifies by restoring it; 0 makes none; docs/operate.md"`
-	Keep   int      `toml:"keep" help:"how many of these backups are kept"`
+	Keep   int      `toml:"keep" min:"1" help:"how many of these backups are kept"`
 	Folder string   `toml:"folder" trust:"needed" help:"folder of these backups; backups in the data folder when empty, but another disk is better"`
 }
 
 func (c Backup) check() error {
-	switch {
-	case c.Every < 0 || c.Every > 0 && c.Every < Duration(time.Minute):
-		return fault.New(fault.Config, "backup.every: %s is too short", time.Duration(c.Every)).WithHint("such as 1h; 0 makes no backups")
-	case c.Keep < 1:
-		return fault.New(fault.Config, "backup.keep: %d is too small", c.Keep).WithHint("24 is usual")
+	if c.Every > 0 && c.Every < Duration(time.Minute) {
+		return fault.New(fault.Config, "backup.every: %s is too short", c.Every).WithHint("such as 1h; 0 makes no backups")
 	}
 	return nil
 }

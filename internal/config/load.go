@@ -190,10 +190,10 @@ func nearestKey(key string) string {
 	parts := strings.Split(key, ".")
 	prefix, known := "", settingKeys()
 	if len(parts) == 3 && parts[0] == "upstreams" {
-		prefix, key, known = parts[0]+"."+parts[1]+".", parts[2], upstreamKeys()
+		prefix, key, known = parts[0]+"."+parts[1]+".", parts[2], keysOf[Upstream]()
 	}
 	if len(parts) == 2 && parts[0] == "policy" {
-		prefix, key, known = "policy.", parts[1], []string{"key", "tool", "do", "by", "count", "reason"}
+		prefix, key, known = "policy.", parts[1], keysOf[PolicyRule]()
 	}
 	if near := suggest.Names(key, known, 1); len(near) > 0 {
 		return prefix + near[0]

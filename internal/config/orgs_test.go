@@ -54,7 +54,7 @@ func TestOrganisationsThatCannotBe(t *testing.T) {
 		"[upstreams.a]\nurl = \"https://a.example\"\norg = \"x\"\n[orgs.x.upstreams.a]\nurl = \"https://b.example\"\n": "two of this name",
 		"[orgs.x.upstreams.a]\nurl = \"https://b.example\"\ncommand = \"b\"\n":                                         "a@x",
 		"[[orgs.x.policy]]\ndo = \"deny\"\n":                                                                           "orgs.x.policy 1: tool is missing",
-		"[[orgs.x.policy]]\ntool = \"*\"\ndo = \"perhaps\"\n":                                                          "orgs.x.policy 1: do",
+		"[[orgs.x.policy]]\ntool = \"*\"\ndo = \"perhaps\"\n":                                                          "orgs.x.policy 1.do",
 		"[upstreams.\"a@b_c\"]\nurl = \"https://a.example\"\n":                                                         "a@b_c",
 	} {
 		loaded, err := config.Load(config.Sources{File: configtest.WriteFile(t, text)})

@@ -112,11 +112,17 @@ func keyOf(field reflect.StructField) string {
 	return name
 }
 
-// settingKeys lists every key outside of tables that a file may have, and every section.
-func settingKeys() (keys []string) {
-	for field := range reflect.TypeFor[Config]().Fields() {
+// keysOf lists the keys of a section or of a table's entry.
+func keysOf[T any]() (keys []string) {
+	for field := range reflect.TypeFor[T]().Fields() {
 		keys = append(keys, keyOf(field))
 	}
+	return keys
+}
+
+// settingKeys lists every key outside of tables that a file may have, and every section.
+func settingKeys() []string {
+	keys := keysOf[Config]()
 	for _, s := range settingsOf(new(Config)) {
 		keys = append(keys, s.key)
 	}

@@ -39,7 +39,7 @@ func TestStarts(t *testing.T) {
 	for text, want := range map[string]string{
 		"[starts]\nparallel = \"many\"\n":                "luanette.toml:2:12: starts.parallel",
 		"[starts]\nparalel = 3\n":                        "luanette.toml:2",
-		"[starts]\nparallel = -1\n":                      "negative",
+		"[starts]\nparallel = -1\n":                      "too small",
 		"[starts]\nparallel = 1\n[upstreams.x]\nurk=1\n": "luanette.toml:4",
 	} {
 		if _, err := loadText(t, text); err == nil || !strings.Contains(err.Error(), want) {

@@ -47,8 +47,8 @@ func TestToolsThatAreRefused(t *testing.T) {
 		"[tools.a]\ncommand = [[\"x\"]]":               "command names no program",
 		"[tools.a]\ncommand = [\"x\", 5]":              "neither a text nor a list of texts",
 		"[tools.a]\ncommand = [\"{{x}}\"]":             "cannot be a template",
-		"[tools.a]\ncommand = [\"x\"]\noutput = \"y\"": "is no kind of output",
-		"[tools.a]\ncommand = [\"x\"]\nmax_kb = -1":    "cannot be negative",
+		"[tools.a]\ncommand = [\"x\"]\noutput = \"y\"": "is not a choice",
+		"[tools.a]\ncommand = [\"x\"]\nmax_kb = -1":    "too small",
 		"[tools.\"a.b\"]\ncommand = [\"x\"]":           "cannot be the name of a tool",
 		"[tools.a]\ncommand = [\"x\"]\n[upstreams.commands]\nurl = \"http://127.0.0.1\"": "have that namespace",
 	} {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -68,15 +67,6 @@ func (c *Config) checkPrefixes() error {
 		}
 	}
 	return nil
-}
-
-func upstreamKeys() []string {
-	t := reflect.TypeFor[Upstream]()
-	keys := make([]string, t.NumField())
-	for i := range keys {
-		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("toml"), ",")
-	}
-	return keys
 }
 
 // UpstreamSpecs returns the configured upstreams: those of the configuration's tables and

@@ -252,7 +252,7 @@ func validate(name string, u Upstream, env Environment) error {
 
 // fieldOf is the setting with a key of the file.
 func fieldOf(u *Upstream, key string) (reflect.Value, error) {
-	at := slices.Index(upstreamKeys(), key)
+	at := slices.Index(keysOf[Upstream](), key)
 	if at < 0 {
 		return reflect.Value{}, fault.New(fault.InvalidParams, "unknown setting %q", key).WithHint("docs/configuration.md lists those of an upstream")
 	}
