@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/server"
 )
 
@@ -87,7 +88,7 @@ func ConnectChat(ctx context.Context, address, user string, access Access) (Chat
 	if err := api.SendInto(ctx, http.MethodGet, "/api/v1/me", nil, &me); err != nil {
 		return nil, err
 	}
-	return &remoteChat{api, cmp.Or(me.Org, conversation.DefaultOrg), cmp.Or(me.User, user)}, nil
+	return &remoteChat{api, cmp.Or(me.Org, profile.DefaultOrg), cmp.Or(me.User, user)}, nil
 }
 
 type remoteChat struct {

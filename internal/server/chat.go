@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
+	"github.com/luanette/luanette/internal/chat/servers"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
@@ -40,7 +41,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 		Shares:  srv.shares,
 		Stored:  conversation.StoredMedia{Count: c.Attachments, Bytes: int64(c.AttachedMB) * 1_000_000},
 		Secrets: secret.Box{Key: sync.OnceValues(func() (secret.Text, error) { return srv.config.OAuthKey(srv.secrets) }), RecoveryHint: "give the server its token again"},
-		Servers: conversation.NewUpstreams(srv.orgUpstreams(), servertools.AllowHosts(srv.config.MCP.AllowedHosts)), Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
+		Servers: servers.Connected(srv.orgUpstreams(), servertools.AllowHosts(srv.config.MCP.AllowedHosts)), Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
 		Node: srv.nodeID(), Broadcast: srv.notifier(conversationTopic), CarryTrace: telemetry.Carry,
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
 // wiki is a server of a person: it answers with whose it is.
@@ -77,6 +78,74 @@ func TestServersOfPeopleHaveTheirIDs(t *testing.T) {
 	set("ann", serveTools(t, "wiki", wiki{"ann at home"})+"/mcp", "two")
 	if answer := ask("ann"); !strings.Contains(answer, "a page of ann at home") {
 		t.Errorf("with another address: %s", answer)
+	}
+}
+
+// TestServersOfPeopleArePrivate checks that a person's server is in no list of the program, in
+// no script of a client and in nobody else's chats, whatever they name.
+func TestServersOfPeopleArePrivate(t *testing.T) {
+	t.Parallel()
+	space := ""
+	model := llmtest.Start(t, func(r llmtest.Request) llmtest.Step {
+		if r.Last() != "look it up" {
+			return llmtest.Step{Echo: true}
+		}
+		return llmtest.Step{Use: []llmtest.Use{
+			{Name: "lua_eval", Input: `{"code":"return mcp['my-wiki'].find_page{}"}`},
+			{Name: "lua_eval", Input: fmt.Sprintf(`{"code":"return mcp['%s'].find_page{}"}`, space)},
+			{Name: "execute_code", Input: fmt.Sprintf(`{"code":"return await mcp['%s'].find_page({})"}`, space)},
+			{Name: "search_tools", Input: `{"query":"find a page"}`},
+		}}
+	})
+	file := configtest.WriteFile(t, "[chat]\nbase_url = \""+model.URL+"\"\ndebug_events = true\n")
+	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": llmtest.Key}})
+	servers := func(org, user string) string {
+		return fmt.Sprintf("%s/api/v1/admin/orgs/%s/users/%s/mcp-servers", url, org, user)
+	}
+	ask := func(org, user string) string {
+		_, text := httpjsontest.Read(t, "POST", url+"/api/v1/chat/stream", fmt.Sprintf(`{"client_id":"t","org":%q,"user_id":%q,"message":"look it up"}`, org, user))
+		return text
+	}
+	body := fmt.Sprintf(`{"url":%q,"authToken":"one"}`, serveTools(t, "wiki", wiki{"ann"})+"/mcp")
+	if answer, text := httpjsontest.Read(t, "PUT", servers("default", "ann")+"/my-wiki", body); answer.StatusCode != 200 {
+		t.Fatalf("%d %s", answer.StatusCode, text)
+	}
+	if answer := ask("default", "ann"); !strings.Contains(answer, "a page of ann") {
+		t.Fatalf("in ann's chat: %s", answer)
+	}
+	for _, name := range srv.upstreams.Manager.Namespaces() {
+		if upstreamset.IsPrivate(name) {
+			space = name
+		}
+	}
+	// Somebody who knows the namespace makes entries with it, with and without an address.
+	for _, id := range []string{space, "my-wiki"} {
+		for _, org := range []string{"default", "acme"} {
+			httpjsontest.Read(t, "PUT", servers(org, "bob")+"/"+id, `{"enabled":true}`)
+		}
+	}
+	for _, org := range []string{"default", "acme"} {
+		if answer := ask(org, "bob"); strings.Contains(answer, "a page of ann") || strings.Contains(answer, "Finds a page") {
+			t.Errorf("in bob's chat in %s: %s", org, answer)
+		}
+		if _, text := httpjsontest.Read(t, "GET", servers(org, "bob")+"?discover=true", ""); strings.Contains(text, "tools_count") {
+			t.Errorf("bob in %s finds %s", org, text)
+		}
+	}
+	for _, name := range []string{"my-wiki", space} {
+		result, err := srv.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: "lua_eval"}, Args: []byte(`{"code":"return mcp['` + name + `'].find_page{}"}`)})
+		if err == nil && strings.Contains(string(result.Raw), "a page of ann") {
+			t.Errorf("in a script as %s: %s", name, result.Raw)
+		}
+	}
+	for _, path := range []string{"/api/v1/upstreams", "/health"} {
+		if _, text := httpjsontest.Read(t, "GET", url+path, ""); strings.Contains(text, "wiki") {
+			t.Errorf("%s has %s", path, text)
+		}
+	}
+	_, text := httpjsontest.Read(t, "PATCH", servers("default", "ann")+"/my-wiki", `{"url":"https://wiki.example/mcp"}`)
+	if !strings.Contains(text, "send authToken again") {
+		t.Errorf("another url: %s", text)
 	}
 }
 

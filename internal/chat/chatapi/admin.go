@@ -10,7 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/servers"
 	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -26,7 +27,7 @@ type Servers struct {
 
 // ServerView is a server as the API returns it, without its token.
 type ServerView struct {
-	conversation.Server
+	servers.Server
 	Status     string `json:"discovery_status,omitempty" doc:"ok, error or skipped"`
 	Problem    string `json:"discovery_error,omitempty"`
 	ToolsCount *int   `json:"tools_count,omitempty"`
@@ -59,7 +60,7 @@ type Memory struct {
 const discoverTime = 15 * time.Second
 
 func (d *Handler) servers(r *request) (Servers, error) {
-	list, err := d.service.Servers(r.Context(), r.person)
+	list, err := d.service.Servers.List(r.Context(), r.person)
 	if err != nil {
 		return Servers{}, err
 	}
@@ -70,7 +71,7 @@ func (d *Handler) servers(r *request) (Servers, error) {
 	return shown, nil
 }
 
-func serversOf(p conversation.Person, list []conversation.Server) Servers {
+func serversOf(p profile.Person, list []servers.Server) Servers {
 	views := make([]ServerView, len(list))
 	for i, s := range list {
 		views[i] = ServerView{Server: s.Hidden()}
@@ -79,7 +80,7 @@ func serversOf(p conversation.Person, list []conversation.Server) Servers {
 }
 
 // discover lists the tools of all servers in parallel.
-func (d *Handler) discover(ctx context.Context, p conversation.Person, list []conversation.Server, views []ServerView) {
+func (d *Handler) discover(ctx context.Context, p profile.Person, list []servers.Server, views []ServerView) {
 	ctx, cancel := context.WithTimeout(ctx, discoverTime)
 	defer cancel()
 	var all sync.WaitGroup
@@ -89,7 +90,7 @@ func (d *Handler) discover(ctx context.Context, p conversation.Person, list []co
 			continue
 		}
 		all.Go(func() {
-			tools, err := d.service.Discover(ctx, p, s)
+			tools, err := d.service.Servers.Discover(ctx, p, s)
 			if err != nil {
 				views[i].Status, views[i].Problem = "error", err.Error()
 				return
@@ -100,8 +101,8 @@ func (d *Handler) discover(ctx context.Context, p conversation.Person, list []co
 	all.Wait()
 }
 
-func (d *Handler) replaceServers(r *request, list []conversation.Server) (Servers, error) {
-	list, err := d.service.ReplaceServers(r.Context(), r.person, list)
+func (d *Handler) replaceServers(r *request, list []servers.Server) (Servers, error) {
+	list, err := d.service.Servers.Replace(r.Context(), r.person, list)
 	return serversOf(r.person, list), err
 }
 
@@ -112,12 +113,12 @@ func (d *Handler) patchServer(r *request) (Servers, error) {
 	if err != nil {
 		return Servers{}, err
 	}
-	var s conversation.Server
+	var s servers.Server
 	if err := httpjson.Decode(body, &s); err != nil {
 		return Servers{}, err
 	}
 	id := cmp.Or(r.PathValue("server"), s.ID)
-	list, dropped, err := d.service.PatchServer(r.Context(), r.person, id, body)
+	list, dropped, err := d.service.Servers.Patch(r.Context(), r.person, id, body)
 	shown := serversOf(r.person, list)
 	if dropped {
 		shown.Warnings = []string{"the token of " + id + " belonged to the old url and was removed; send authToken again"}
@@ -126,96 +127,96 @@ func (d *Handler) patchServer(r *request) (Servers, error) {
 }
 
 // putServer replaces one server.
-func (d *Handler) putServer(r *request, s conversation.Server) (Servers, error) {
+func (d *Handler) putServer(r *request, s servers.Server) (Servers, error) {
 	id := r.PathValue("server")
 	if s.ID != "" && s.ID != id {
 		return Servers{}, fault.New(fault.InvalidParams, "the body has the id %q, the path %q", s.ID, id)
 	}
 	s.ID = id
-	list, err := d.service.PutServer(r.Context(), r.person, s)
+	list, err := d.service.Servers.Put(r.Context(), r.person, s)
 	return serversOf(r.person, list), err
 }
 
 func (d *Handler) removeServer(r *request) (Removed, error) {
-	return Removed{1}, d.service.RemoveServer(r.Context(), r.person, r.PathValue("server"))
+	return Removed{1}, d.service.Servers.Remove(r.Context(), r.person, r.PathValue("server"))
 }
 
-func (d *Handler) settings(r *request) (conversation.Settings, error) {
-	return d.service.Settings(r.Context(), r.person.Org)
+func (d *Handler) settings(r *request) (profile.Settings, error) {
+	return d.service.Profiles.Settings.Of(r.Context(), r.person)
 }
 
-func (d *Handler) setSettings(r *request) (conversation.Settings, error) {
-	s, err := d.service.Settings(r.Context(), r.person.Org) // omitted fields keep their value
+func (d *Handler) setSettings(r *request) (profile.Settings, error) {
+	s, err := d.service.Profiles.Settings.Of(r.Context(), r.person) // omitted fields keep their value
 	if err != nil {
 		return s, err
 	}
 	if err := r.read(&s); err != nil {
 		return s, err
 	}
-	return s, d.service.SetSettings(r.Context(), r.person.Org, s)
+	return s, d.service.Profiles.Settings.Set(r.Context(), r.person, s)
 }
 
-func (d *Handler) resetSettings(r *request) (conversation.Settings, error) {
-	return conversation.DefaultSettings, d.service.ResetSettings(r.Context(), r.person.Org)
+func (d *Handler) resetSettings(r *request) (profile.Settings, error) {
+	return profile.DefaultSettings, d.service.Profiles.Settings.Remove(r.Context(), r.person)
 }
 
 func (d *Handler) prompts(r *request) (Overrides, error) {
-	own, resolved, err := d.service.Resolved(r.Context(), r.person)
+	own, resolved, err := d.service.Profiles.Resolved(r.Context(), r.person)
 	return Overrides{Org: r.person.Org, UserID: r.person.User, Overrides: own, Resolved: resolved}, err
 }
 
 func (d *Handler) setPrompts(r *request, changes map[agent.Slot]*string) (Overrides, error) {
-	if _, err := d.service.SetPrompts(r.Context(), r.person, changes); err != nil {
+	if err := d.service.Profiles.ChangePrompts(r.Context(), r.person, changes); err != nil {
 		return Overrides{}, err
 	}
 	return d.prompts(r)
 }
 
 func (d *Handler) resetPrompts(r *request) (Overrides, error) {
-	if err := d.service.ResetPrompts(r.Context(), r.person); err != nil {
+	if err := d.service.Profiles.Prompts.Remove(r.Context(), r.person); err != nil {
 		return Overrides{}, err
 	}
 	return d.prompts(r)
 }
 
 func (d *Handler) modes(r *request) (Modes, error) {
-	names, err := d.service.Modes(r.Context(), r.person.Org)
+	names, err := d.service.Profiles.Modes.Names(r.Context(), r.person.Org)
 	return Modes{filled(names)}, err
 }
 
-func (d *Handler) mode(r *request) (conversation.Mode, error) {
-	return d.service.Mode(r.Context(), r.person.Org, r.PathValue("mode"))
+func (d *Handler) mode(r *request) (profile.Mode, error) {
+	return d.service.Profiles.Modes.Get(r.Context(), r.person.Org, r.PathValue("mode"))
 }
 
-func (d *Handler) setMode(r *request, m conversation.Mode) (conversation.Mode, error) {
+func (d *Handler) setMode(r *request, m profile.Mode) (profile.Mode, error) {
 	m.Name = r.PathValue("mode")
-	if err := d.service.SetMode(r.Context(), r.person.Org, m); err != nil {
+	if err := d.service.Profiles.Modes.Set(r.Context(), r.person.Org, m); err != nil {
 		return m, err
 	}
 	return d.mode(r)
 }
 
 func (d *Handler) removeMode(r *request) (Removed, error) {
-	return Removed{1}, d.service.RemoveMode(r.Context(), r.person.Org, r.PathValue("mode"))
+	return Removed{1}, d.service.Profiles.Modes.Remove(r.Context(), r.person.Org, r.PathValue("mode"))
 }
 
 func (d *Handler) chosenMode(r *request) (ChosenMode, error) {
-	prefs, err := d.service.Preferences(r.Context(), r.person)
+	prefs, err := d.service.Profiles.Preferences.Of(r.Context(), r.person)
 	return ChosenMode{prefs.Mode}, err
 }
 
 func (d *Handler) chooseMode(r *request, chosen ChosenMode) (ChosenMode, error) {
 	if chosen.Mode != "" {
-		if _, err := d.service.Mode(r.Context(), r.person.Org, chosen.Mode); err != nil {
+		if _, err := d.service.Profiles.Modes.Get(r.Context(), r.person.Org, chosen.Mode); err != nil {
 			return chosen, err
 		}
 	}
-	_, err := d.service.SetPreferences(r.Context(), r.person, func(p *conversation.Preferences) { p.Mode = chosen.Mode })
+	_, err := d.service.Profiles.Preferences.Change(r.Context(), r.person, func(p *profile.Preferences) error { p.Mode = chosen.Mode; return nil })
 	return chosen, err
 }
 
 func (d *Handler) memory(r *request) (Memory, error) {
-	sections, err := d.service.Memory(r.person).Load(r.Context())
+	sections, err := d.service.Profiles.Memory.Of(r.Context(), r.person)
 	if err == nil {
 		d.audit(r.Request, auditReadMemory, r.person, "")
 	}
@@ -223,7 +224,7 @@ func (d *Handler) memory(r *request) (Memory, error) {
 }
 
 func (d *Handler) clearMemory(r *request) (Removed, error) {
-	err := d.service.ClearMemory(r.Context(), r.person)
+	err := d.service.Profiles.Memory.Remove(r.Context(), r.person)
 	if err == nil {
 		d.audit(r.Request, auditDeleteMemory, r.person, "")
 	}
@@ -266,7 +267,7 @@ func (d *Handler) usage(r *request) (Usage, error) {
 // all people needs the scope org.
 func (d *Handler) usageReport(r *request) (UsageReport, error) {
 	who, query := principal.Of(r.Context()), r.URL.Query()
-	p := conversation.Person{Org: cmp.Or(query.Get("org"), who.Org, conversation.DefaultOrg), User: cmp.Or(query.Get("user_id"), who.User)}
+	p := profile.Person{Org: cmp.Or(query.Get("org"), who.Org, profile.DefaultOrg), User: cmp.Or(query.Get("user_id"), who.User)}
 	if p.User != "" {
 		if err := maySend(who, p); err != nil {
 			return UsageReport{}, err
@@ -283,7 +284,7 @@ func (d *Handler) usageReport(r *request) (UsageReport, error) {
 }
 
 // readUsage reads the usage of the days that a request asks for.
-func (d *Handler) readUsage(r *http.Request, p conversation.Person) (days int, report spending.Report, err error) {
+func (d *Handler) readUsage(r *http.Request, p profile.Person) (days int, report spending.Report, err error) {
 	if days, err = number(r, "days", 30, 1, 3650); err != nil {
 		return 0, report, err
 	}

@@ -22,6 +22,8 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/servers"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -114,7 +116,7 @@ type endpoint struct {
 type request struct {
 	*http.Request
 	w      http.ResponseWriter
-	person conversation.Person // or the organisation that the path names
+	person profile.Person // or the organisation that the path names
 }
 
 // body reads the body.
@@ -192,7 +194,7 @@ func routes() []route {
 		{"DELETE", people + "/history", principal.Chat, "Delete a person's history", get((*Handler).forget)},
 	}, ownRoutes(admin, "the organisation's", "the default"), []route{
 		{"GET", admin + "/config", principal.Org, "The organisation's settings", get((*Handler).settings)},
-		{"PUT", admin + "/config", principal.Org, "Change the organisation's settings", reads(conversation.Settings{}, (*Handler).setSettings)},
+		{"PUT", admin + "/config", principal.Org, "Change the organisation's settings", reads(profile.Settings{}, (*Handler).setSettings)},
 		{"DELETE", admin + "/config", principal.Org, "Reset the organisation's settings to the defaults", get((*Handler).resetSettings)},
 		{"GET", admin + "/modes", principal.Org, "The names of the organisation's modes", get((*Handler).modes)},
 		{"GET", admin + "/modes/{mode}", principal.Org, "One mode", get((*Handler).mode)},
@@ -212,7 +214,7 @@ func routes() []route {
 // prompts.
 func ownRoutes(of, whose, otherwise string) []route {
 	server := of + "/mcp-servers/{server}"
-	patch := reads(conversation.Server{}, (*Handler).patchServer)
+	patch := reads(servers.Server{}, (*Handler).patchServer)
 	return []route{
 		{"GET", of + "/mcp-servers", principal.Org, "List " + whose + " servers (discover=true connects to each)", get((*Handler).servers)},
 		{"PUT", of + "/mcp-servers", principal.Org, "Replace " + whose + " servers", put((*Handler).replaceServers)},
@@ -281,7 +283,7 @@ func (d *Handler) handle(route route) func(http.ResponseWriter, *http.Request) e
 		if route.scope == principal.Org && r.Method != http.MethodGet {
 			d.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "key", principal.Of(r.Context()).Name, "method", r.Method, "path", r.URL.Path)
 		}
-		q := &request{r, w, conversation.Person{Org: r.PathValue("org"), User: r.PathValue("user")}}
+		q := &request{r, w, profile.Person{Org: r.PathValue("org"), User: r.PathValue("user")}}
 		err := q.checkPerson()
 		var answer any
 		if err == nil {
@@ -405,7 +407,7 @@ const maxAudited = 200
 // audit records that a caller who is not that person reads, copies or deletes what the person said
 // to the agent, or what the agent remembers of it: keys of chat programs and of administrators, and
 // those with whom it is shared.
-func (d *Handler) audit(r *http.Request, action string, p conversation.Person, id string) {
+func (d *Handler) audit(r *http.Request, action string, p profile.Person, id string) {
 	who := principal.Of(r.Context())
 	if d.options.Audit == nil || who.ID == principal.LocalID || who.User == p.User {
 		return

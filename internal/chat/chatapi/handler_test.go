@@ -27,6 +27,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -334,7 +335,7 @@ func TestQueueIsBounded(t *testing.T) {
 		return assistant(ctx, r, emit)
 	}, chatapi.Options{})
 	for i := range 3 { // one is answered, two wait
-		_, err := p.service.Send(t.Context(), conversation.Message{Person: conversation.Person{Org: "default", User: "ann@example.com"}, Text: "x"})
+		_, err := p.service.Send(t.Context(), conversation.Message{Person: profile.Person{Org: "default", User: "ann@example.com"}, Text: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}

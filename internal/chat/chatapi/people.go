@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -21,17 +22,17 @@ type Preferences struct {
 	DevAgenticMCP    *bool  `json:"dev_agentic_mcp,omitempty" doc:"stored for older clients, without effect"`
 }
 
-func preferencesOf(p conversation.Preferences) Preferences {
+func preferencesOf(p profile.Preferences) Preferences {
 	return Preferences{p.ResponseLanguage, &p.FirstInteraction, p.AgenticStrength, p.DevAgenticMCP}
 }
 
 // Languages lists languages.
 type Languages struct {
-	Languages []conversation.Language `json:"languages"`
+	Languages []profile.Language `json:"languages"`
 }
 
 func (d *Handler) languages(*request) (Languages, error) {
-	return Languages{conversation.Languages()}, nil
+	return Languages{profile.Languages()}, nil
 }
 
 // History is a page of a person's history.
@@ -49,7 +50,7 @@ type Removed struct {
 }
 
 func (d *Handler) preferences(r *request) (Preferences, error) {
-	prefs, err := d.service.Preferences(r.Context(), r.person)
+	prefs, err := d.service.Profiles.Preferences.Of(r.Context(), r.person)
 	return preferencesOf(prefs), err
 }
 
@@ -57,7 +58,7 @@ func (d *Handler) setPreferences(r *request, body Preferences) (Preferences, err
 	if err := body.check(); err != nil {
 		return body, err
 	}
-	prefs, err := d.service.SetPreferences(r.Context(), r.person, body.apply)
+	prefs, err := d.service.Profiles.Preferences.Change(r.Context(), r.person, body.apply)
 	return preferencesOf(prefs), err
 }
 
@@ -70,11 +71,11 @@ func (p *Preferences) check() (err error) {
 	if p.ResponseLanguage == "" && (p.AgenticStrength != "" || p.DevAgenticMCP != nil) {
 		return nil
 	}
-	p.ResponseLanguage, err = conversation.CheckLanguage(p.ResponseLanguage)
+	p.ResponseLanguage, err = profile.CheckLanguage(p.ResponseLanguage)
 	return err
 }
 
-func (p *Preferences) apply(to *conversation.Preferences) {
+func (p *Preferences) apply(to *profile.Preferences) error {
 	if p.ResponseLanguage != "" {
 		to.ResponseLanguage, to.LanguageChosen = p.ResponseLanguage, true
 	}
@@ -82,6 +83,7 @@ func (p *Preferences) apply(to *conversation.Preferences) {
 	if p.DevAgenticMCP != nil {
 		to.DevAgenticMCP = p.DevAgenticMCP
 	}
+	return nil
 }
 
 // maxHistory is the largest page of history: all that can be stored.
@@ -187,7 +189,7 @@ func (d *Handler) conversation(r *request) (Transcript, error) {
 	return out, nil
 }
 
-func transcribed(p conversation.Person, c *conversation.Record) Transcribed {
+func transcribed(p profile.Person, c *conversation.Record) Transcribed {
 	t := &conversation.Turn{ID: c.ID, Message: c.Message}
 	t.Message.Person = p
 	out := Transcribed{MessageID: c.ID, Status: c.Status, Message: c.Message.Text, CreatedAt: c.Created}
@@ -252,10 +254,10 @@ type PersonModes struct {
 
 // personModes is GET …/modes.
 func (d *Handler) personModes(r *request) (PersonModes, error) {
-	modes, err := d.service.Modes(r.Context(), r.person.Org)
+	modes, err := d.service.Profiles.Modes.Names(r.Context(), r.person.Org)
 	if err != nil {
 		return PersonModes{}, err
 	}
-	prefs, err := d.service.Preferences(r.Context(), r.person)
+	prefs, err := d.service.Profiles.Preferences.Of(r.Context(), r.person)
 	return PersonModes{filled(modes), prefs.Mode}, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -206,8 +207,8 @@ func (d *Handler) message(r *request, callback bool) (q Request, m conversation.
 }
 
 // person returns whose message it is: without an organisation, that of the caller.
-func (q Request) person(who principal.Principal) conversation.Person {
-	return conversation.Person{Org: cmp.Or(q.Org, q.OrgID, who.Org, conversation.DefaultOrg), User: q.UserID}
+func (q Request) person(who principal.Principal) profile.Person {
+	return profile.Person{Org: cmp.Or(q.Org, q.OrgID, who.Org, profile.DefaultOrg), User: q.UserID}
 }
 
 func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversation.Message, err error) {
@@ -239,7 +240,7 @@ func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversa
 }
 
 // checkRate counts a message of a person, or what is as much work as one.
-func (d *Handler) checkRate(p conversation.Person) error {
+func (d *Handler) checkRate(p profile.Person) error {
 	if _, ok := d.rates.Allow(p.String(), d.options.Rate, d.options.Clock.Now()); ok {
 		return nil
 	}
@@ -247,7 +248,7 @@ func (d *Handler) checkRate(p conversation.Person) error {
 }
 
 // maySend checks that the principal may send messages as that person.
-func maySend(who principal.Principal, person conversation.Person) error {
+func maySend(who principal.Principal, person profile.Person) error {
 	if !who.May(principal.Chat, person.Org) {
 		return fault.New(fault.Denied, "%s may not send messages", who.Title()).WithHint("it needs the scope chat of the organisation %s", person.Org)
 	}
@@ -280,7 +281,7 @@ func (q Request) check(callback bool) error {
 		}
 	}
 	if q.LanguageHint != "" {
-		_, err := conversation.CheckLanguage(q.LanguageHint)
+		_, err := profile.CheckLanguage(q.LanguageHint)
 		return err
 	}
 	return nil

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
@@ -166,7 +166,7 @@ func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err 
 			}
 		}
 	}
-	ctx = asPerson(ctx, who, t.Message.Person)
+	ctx = t.Message.Person.With(ctx, who)
 	var request agent.Request
 	err = r.retryDB(ctx, func() (err error) {
 		request, err = r.request(ctx, t)
@@ -253,11 +253,11 @@ func (r *Service) Drain(ctx context.Context) (left int) {
 // request gathers what the agent needs for a turn.
 func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	m, p := t.Message, t.Message.Person
-	text, prefs, err := r.applyDirectives(ctx, m)
+	text, prefs, err := r.Profiles.Directives(ctx, p, m.Text)
 	if err != nil {
 		return agent.Request{}, err
 	}
-	settings, err := r.Settings(ctx, p.Org)
+	settings, err := r.Profiles.Settings.Of(ctx, profile.Org(p.Org))
 	if err != nil {
 		return agent.Request{}, err
 	}
@@ -265,48 +265,44 @@ func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	if err != nil {
 		return agent.Request{}, err
 	}
-	prompts, err := r.layers(ctx, p, prefs.Mode)
-	if err != nil {
-		return agent.Request{}, err
-	}
 	attached, err := r.attachments(ctx, t)
 	if err != nil {
 		return agent.Request{}, err
 	}
-	servers, err := r.offered(ctx, t)
+	request, err := r.requestOf(ctx, p, prefs, func(status string) { t.emit(agent.Status{Message: status}) })
 	if err != nil {
 		return agent.Request{}, err
 	}
-	language := prefs.ResponseLanguage
 	if m.Hint != "" && !prefs.LanguageChosen {
-		language = m.Hint
+		request.Language = m.Hint
 	}
-	return agent.Request{
-		ID: m.RequestID, Client: m.Client, Org: p.Org, User: p.User, Conversation: m.Conversation, Model: m.Model,
-		Message: text, Attachments: attached, History: history, Language: language, First: prefs.FirstInteraction,
-		Prompts: prompts, Servers: servers, Memory: r.Memory(p), Journal: journal{r, t},
-	}, nil
+	request.ID, request.Client, request.Conversation, request.Model = m.RequestID, m.Client, m.Conversation, m.Model
+	request.Message, request.Attachments, request.History, request.First = text, attached, history, prefs.FirstInteraction
+	request.Journal = journal{r, t}
+	return request, nil
 }
 
-// layers returns the prompts that apply to a person; later ones take precedence.
-func (r *Service) layers(ctx context.Context, p Person, mode string) ([]agent.Prompts, error) {
-	org, err := r.Prompts(ctx, p.org())
+// requestOf returns what all requests of a person have. It passes to say what it waits for.
+func (r *Service) requestOf(ctx context.Context, p profile.Person, prefs profile.Preferences, say func(status string)) (agent.Request, error) {
+	prompts, err := r.Profiles.Layers(ctx, p, prefs.Mode)
 	if err != nil {
-		return nil, err
+		return agent.Request{}, err
 	}
-	own, err := r.Prompts(ctx, p)
+	offered, err := r.Servers.Offered(ctx, p, say)
+	return agent.Request{
+		Org: p.Org, User: p.User, Language: prefs.ResponseLanguage, Prompts: prompts, Servers: offered, Memory: r.Profiles.Remember(p),
+	}, err
+}
+
+// confirm answers a message that only chooses a mode or a language.
+func (r *Service) confirm(ctx context.Context, t *Turn, request agent.Request) (reply agent.Reply, err error) {
+	prefs, err := r.Profiles.Preferences.Of(ctx, t.Message.Person)
 	if err != nil {
-		return nil, err
+		return reply, err
 	}
-	layers := []agent.Prompts{org}
-	if mode != "" {
-		var m Mode
-		if _, err := r.loadDocument(ctx, p.org(), modesKind, mode, &m); err != nil { // it may have been removed
-			return nil, err
-		}
-		layers = append(layers, m.Prompts)
-	}
-	return append(layers, own), nil
+	text := prefs.String()
+	t.emit(agent.Text{Text: text})
+	return agent.Reply{RequestID: request.ID, Responses: []string{text}, Language: prefs.ResponseLanguage}, nil
 }
 
 // journal stores the steps of a turn while it is not answered. Only the node that answers
@@ -373,7 +369,7 @@ func (a Assistant) Models() []llm.About {
 }
 
 // ForgetConversation removes what one conversation of a person left beside its history.
-func (a Assistant) ForgetConversation(ctx context.Context, p Person, conversation string) error {
+func (a Assistant) ForgetConversation(ctx context.Context, p profile.Person, conversation string) error {
 	if a.Agent == nil {
 		return nil
 	}
@@ -381,7 +377,7 @@ func (a Assistant) ForgetConversation(ctx context.Context, p Person, conversatio
 }
 
 // Forget removes what a person's conversations left beside their history.
-func (a Assistant) Forget(ctx context.Context, p Person) error {
+func (a Assistant) Forget(ctx context.Context, p profile.Person) error {
 	if a.Agent == nil {
 		return nil
 	}
@@ -397,12 +393,12 @@ func (a Assistant) Scope(servers []agent.Server) *tool.Scope {
 }
 
 // flowRecord names what a conversation has read.
-func flowRecord(p Person, conversation string) string {
+func flowRecord(p profile.Person, conversation string) string {
 	return "talk:" + p.Org + "/" + p.User + "/" + conversation
 }
 
 // Inherit makes a conversation remember which labelled data another has read.
-func (a Assistant) Inherit(ctx context.Context, from Person, id string, to Person, copied string) error {
+func (a Assistant) Inherit(ctx context.Context, from profile.Person, id string, to profile.Person, copied string) error {
 	ctx = a.Flow.Begin(ctx)
 	if err := a.Flow.Recall(ctx, flowRecord(from, id)); err != nil {
 		return err
@@ -416,7 +412,7 @@ func (a Assistant) Turn(ctx context.Context, r agent.Request, emit func(agent.Ev
 		return agent.Reply{RequestID: r.ID}, a.Err
 	}
 	ctx = a.Flow.Begin(ctx)
-	record := flowRecord(Person{r.Org, r.User}, r.Conversation)
+	record := flowRecord(profile.Person{Org: r.Org, User: r.User}, r.Conversation)
 	if err := a.Flow.Recall(ctx, record); err != nil {
 		return agent.Reply{RequestID: r.ID}, err
 	}
@@ -432,27 +428,17 @@ type Scoper interface {
 	Scope(servers []agent.Server) *tool.Scope
 }
 
-// asPerson returns ctx with a principal that acts for a person.
-func asPerson(ctx context.Context, who principal.Principal, p Person) context.Context {
-	who.Person = url.PathEscape(p.Org) + "/" + p.User
-	return principal.With(ctx, who)
-}
-
 // InScope returns ctx with the tools that the conversations of the principal's person may
 // use, for jobs that were started in one. Outside of chats it is ctx.
 func (r *Service) InScope(ctx context.Context) (context.Context, error) {
-	name, user, in := strings.Cut(principal.Of(ctx).Person, "/")
+	p, in, err := profile.ActingFor(ctx)
 	scoper, can := r.agent.(Scoper)
-	if !in || !can {
-		return ctx, nil
+	if !in || !can || err != nil {
+		return ctx, err
 	}
-	org, err := url.PathUnescape(name)
+	offered, err := r.Servers.Offered(ctx, p, func(string) {})
 	if err != nil {
 		return ctx, err
 	}
-	servers, err := r.offered(ctx, newTurn("", Message{Person: Person{Org: org, User: user}}))
-	if err != nil {
-		return ctx, err
-	}
-	return tool.WithScope(ctx, scoper.Scope(servers)), nil
+	return tool.WithScope(ctx, scoper.Scope(offered)), nil
 }

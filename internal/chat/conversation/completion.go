@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -22,7 +23,7 @@ import (
 type Completion struct {
 	ID           string // of the answer
 	RequestID    string
-	Person       Person
+	Person       profile.Person
 	Client       string
 	Mode         string // one of the organisation's; empty means the one that the person has chosen
 	Messages     []llm.Message
@@ -51,7 +52,7 @@ func (r *Service) Complete(ctx context.Context, c Completion, emit func(agent.Ev
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(r.background, func() { cancel(errLeaving) })() //nolint:contextcheck // the service ends it too
-	ctx = asPerson(ctx, principal.Of(ctx), c.Person)
+	ctx = c.Person.With(ctx, principal.Of(ctx))
 	request, err := r.completionRequest(ctx, c)
 	if err != nil {
 		return agent.Reply{}, err
@@ -69,30 +70,21 @@ func (r *Service) Complete(ctx context.Context, c Completion, emit func(agent.Ev
 
 // completionRequest gathers what the agent needs.
 func (r *Service) completionRequest(ctx context.Context, c Completion) (agent.Request, error) {
-	prefs, err := r.Preferences(ctx, c.Person)
+	prefs, err := r.Profiles.Preferences.Of(ctx, c.Person)
 	if err != nil {
 		return agent.Request{}, err
 	}
 	if c.Mode != "" {
 		prefs.Mode = c.Mode
 	}
-	prompts, err := r.layers(ctx, c.Person, prefs.Mode)
-	if err != nil {
-		return agent.Request{}, err
-	}
-	servers, err := r.offered(ctx, newTurn(c.ID, Message{Person: c.Person}))
-	if err != nil {
-		return agent.Request{}, err
-	}
 	messages, err := r.withSteps(ctx, c.Person, c.Messages)
 	if err != nil {
 		return agent.Request{}, err
 	}
-	return agent.Request{
-		ID: c.RequestID, Client: c.Client, Org: c.Person.Org, User: c.Person.User, Conversation: c.name(),
-		Language: prefs.ResponseLanguage, Prompts: prompts, Servers: servers, Memory: r.Memory(c.Person),
-		Messages: messages, Instructions: c.Instructions, ClientTools: c.Tools, MaxTokens: c.MaxTokens,
-	}, nil
+	request, err := r.requestOf(ctx, c.Person, prefs, func(string) {})
+	request.ID, request.Client, request.Conversation = c.RequestID, c.Client, c.name()
+	request.Messages, request.Instructions, request.ClientTools, request.MaxTokens = messages, c.Instructions, c.Tools, c.MaxTokens
+	return request, err
 }
 
 // name identifies the conversation by how it begins, because clients send no id.
@@ -117,7 +109,7 @@ const stepsAge = 7 * 24 * time.Hour
 
 // saveSteps stores the steps of a turn that ended with calls of the client's tools. The
 // calls get new ids, because those of some providers are not unique.
-func (r *Service) saveSteps(ctx context.Context, p Person, reply *agent.Reply) error {
+func (r *Service) saveSteps(ctx context.Context, p profile.Person, reply *agent.Reply) error {
 	renameCalls(reply)
 	steps, err := json.Marshal(reply.Steps)
 	if err != nil {
@@ -159,7 +151,7 @@ func renameCalls(reply *agent.Reply) {
 }
 
 // loadSteps returns the stored steps before a call, or nil.
-func (r *Service) loadSteps(ctx context.Context, p Person, call string) (steps []llm.Message, err error) {
+func (r *Service) loadSteps(ctx context.Context, p profile.Person, call string) (steps []llm.Message, err error) {
 	var text string
 	err = r.db.QueryRow(ctx, `SELECT steps FROM talk_client_calls WHERE id = $1 AND org = $2 AND person = $3`, call, p.Org, p.User).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -173,7 +165,7 @@ func (r *Service) loadSteps(ctx context.Context, p Person, call string) (steps [
 
 // withSteps returns a client's conversation as the model saw it: with the stored steps,
 // one message after another of alternating roles, and a result for each call.
-func (r *Service) withSteps(ctx context.Context, p Person, messages []llm.Message) ([]llm.Message, error) {
+func (r *Service) withSteps(ctx context.Context, p profile.Person, messages []llm.Message) ([]llm.Message, error) {
 	var all joined
 	for _, m := range messages {
 		steps := []llm.Message{m}

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -31,7 +32,7 @@ type Conversation struct {
 
 // Conversations lists a person's conversations, the most recently used first, and then those
 // that others share with the caller. The ids of these are ORG/USER/ID.
-func (r *Service) Conversations(ctx context.Context, p Person) ([]Conversation, error) {
+func (r *Service) Conversations(ctx context.Context, p profile.Person) ([]Conversation, error) {
 	list, err := r.summaries(ctx, p)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func (r *Service) Conversations(ctx context.Context, p Person) ([]Conversation, 
 }
 
 // summaries lists a person's conversations, or only the one with an id.
-func (r *Service) summaries(ctx context.Context, p Person, only ...string) (list []Conversation, err error) {
+func (r *Service) summaries(ctx context.Context, p profile.Person, only ...string) (list []Conversation, err error) {
 	which, args := "", []any{p.Org, p.User, maxConversations}
 	if len(only) == 1 {
 		which, args = " AND conversation = $4", append(args, only[0])
@@ -83,7 +84,7 @@ type Record struct {
 }
 
 // Records returns the latest messages of a conversation, the oldest first.
-func (r *Service) Records(ctx context.Context, p Person, conversation string, limit int) (records []Record, err error) {
+func (r *Service) Records(ctx context.Context, p profile.Person, conversation string, limit int) (records []Record, err error) {
 	return db.Find(ctx, r.db, scanRecord, `SELECT id, message, status, reply, failure, created, ended FROM (
 				SELECT * FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 ORDER BY seq DESC LIMIT $4) AS latest
 			ORDER BY seq`, p.Org, p.User, conversation, limit)
@@ -117,7 +118,7 @@ func scanRecord(row db.Scanner) (c Record, err error) {
 // ForgetConversation removes one conversation of a person and calls
 // Options.OnForgetConversation, and returns how many messages it removed. One with a
 // message that is not answered yet is not removed.
-func (r *Service) ForgetConversation(ctx context.Context, p Person, conversation string) (gone int64, err error) {
+func (r *Service) ForgetConversation(ctx context.Context, p profile.Person, conversation string) (gone int64, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		var busy int
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status IN ('waiting', 'running')`,
@@ -150,7 +151,7 @@ type Entry struct {
 
 // History returns limit of a person's answered messages from offset on, the oldest
 // first, and how many there are.
-func (r *Service) History(ctx context.Context, p Person, limit, offset int) (entries []Entry, total int, err error) {
+func (r *Service) History(ctx context.Context, p profile.Person, limit, offset int) (entries []Entry, total int, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM talk_turns WHERE org = $1 AND person = $2 AND status = $3`, p.Org, p.User, done).Scan(&total)
 		if err != nil {
@@ -165,7 +166,7 @@ func (r *Service) History(ctx context.Context, p Person, limit, offset int) (ent
 
 // latest returns the last exchanges of a conversation before the current message, the
 // oldest first.
-func (r *Service) latest(ctx context.Context, p Person, conversation string, count int) (exchanges []agent.Exchange, err error) {
+func (r *Service) latest(ctx context.Context, p profile.Person, conversation string, count int) (exchanges []agent.Exchange, err error) {
 	var entries []Entry
 	entries, err = db.Find(ctx, r.db, scanEntry, `SELECT message, reply, ended FROM talk_turns
 			WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 ORDER BY seq DESC LIMIT $5`, p.Org, p.User, conversation, done, count)
@@ -194,7 +195,7 @@ func scanEntry(row db.Scanner) (e Entry, err error) {
 
 // Forget removes a person's history and calls Options.OnForget, and returns how many
 // exchanges it removed. Messages that are still waiting are answered.
-func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) {
+func (r *Service) Forget(ctx context.Context, p profile.Person) (gone int64, err error) {
 	own, err := r.summaries(ctx, p)
 	if err != nil {
 		return 0, err
@@ -219,13 +220,13 @@ func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) 
 // Inheritor is an Agent that remembers what conversations have read.
 type Inheritor interface {
 	// Inherit makes a conversation remember what another has read.
-	Inherit(ctx context.Context, from Person, id string, to Person, copied string) error
+	Inherit(ctx context.Context, from profile.Person, id string, to profile.Person, copied string) error
 }
 
 // Copy makes a conversation of a person's own from the answered messages of another: of one
 // of theirs, or of one that is shared with the caller to use it. It returns the id of the
 // copy, which has its own images, sounds and files, and no Lua variables.
-func (r *Service) Copy(ctx context.Context, p Person, id string) (copied string, err error) {
+func (r *Service) Copy(ctx context.Context, p profile.Person, id string) (copied string, err error) {
 	from, err := r.Access(ctx, p, id)
 	if err != nil {
 		return "", err
@@ -234,7 +235,7 @@ func (r *Service) Copy(ctx context.Context, p Person, id string) (copied string,
 		return "", fault.New(fault.Denied, "the conversation belongs to %s, who shares it with you to %s", from.Owner, from.Shared).
 			WithHint("ask %s to share it with you to use", from.Owner)
 	}
-	settings, err := r.Settings(ctx, p.Org)
+	settings, err := r.Profiles.Settings.Of(ctx, profile.Org(p.Org))
 	if err != nil {
 		return "", err
 	}
@@ -279,7 +280,7 @@ func (r *Service) latestAnswered(ctx context.Context, from Access) (seq int64, e
 
 // copyTurns copies the answered messages of a conversation, up to a position, after all
 // others of a person.
-func (r *Service) copyTurns(ctx context.Context, tx *db.Tx, from Access, latest int64, to Person, copied string) error {
+func (r *Service) copyTurns(ctx context.Context, tx *db.Tx, from Access, latest int64, to profile.Person, copied string) error {
 	const answered = ` FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 AND seq <= $5`
 	which := []any{from.Person.Org, from.Person.User, from.ID, done, latest}
 	turns, err := db.All(ctx, tx, func(row db.Scanner) (t answeredTurn, err error) {
@@ -305,7 +306,7 @@ func (r *Service) copyTurns(ctx context.Context, tx *db.Tx, from Access, latest 
 }
 
 // insertCopy stores a turn again, with its images, sounds and files.
-func (t answeredTurn) insertCopy(ctx context.Context, tx *db.Tx, to Person, conversation string) error {
+func (t answeredTurn) insertCopy(ctx context.Context, tx *db.Tx, to profile.Person, conversation string) error {
 	message, reply, err := t.forSomebodyElse(conversation)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 )
 
 func sayIn(t *testing.T, service *conversation.Service, id, text string) *conversation.Turn {
@@ -22,7 +23,7 @@ func sayIn(t *testing.T, service *conversation.Service, id, text string) *conver
 }
 
 // listed returns a person's conversations in a line.
-func listed(t *testing.T, service *conversation.Service, p conversation.Person) (line string) {
+func listed(t *testing.T, service *conversation.Service, p profile.Person) (line string) {
 	t.Helper()
 	list, err := service.Conversations(t.Context(), p)
 	if err != nil {
@@ -48,7 +49,7 @@ func TestConversations(t *testing.T) {
 			return halting(begun)(ctx, r, emit)
 		}
 		return agent.Reply{Responses: []string{"ok"}, Trace: "abc", Tools: []agent.UsedTool{{Tool: "x.y", Result: "42"}}}, nil
-	}, conversation.Options{OnForgetConversation: func(_ context.Context, p conversation.Person, id string) error {
+	}, conversation.Options{OnForgetConversation: func(_ context.Context, p profile.Person, id string) error {
 		forgotten = append(forgotten, p.User+"/"+id)
 		return nil
 	}})
@@ -63,7 +64,7 @@ func TestConversations(t *testing.T) {
 	if got, want := listed(t, service, ann), "a:first line:3:true b:other:2:false "; got != want {
 		t.Errorf("listed %q, want %q", got, want)
 	}
-	if got := listed(t, service, conversation.Person{Org: "acme", User: "bob"}); got != "" {
+	if got := listed(t, service, profile.Person{Org: "acme", User: "bob"}); got != "" {
 		t.Errorf("another person sees %q", got)
 	}
 	records, err := service.Records(t.Context(), ann, "a", 2)
@@ -97,7 +98,7 @@ func TestConversations(t *testing.T) {
 func TestHistoryOfEachConversation(t *testing.T) {
 	t.Parallel()
 	service, _ := open(t, store(t), echo, conversation.Options{})
-	if err := service.SetSettings(t.Context(), "acme", conversation.Settings{HistoryStored: 2, HistorySent: 1}); err != nil {
+	if err := service.Profiles.Settings.Set(t.Context(), profile.Org("acme"), profile.Settings{HistoryStored: 2, HistorySent: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"a", "b", "b", "b"} {
@@ -116,7 +117,7 @@ func TestAttachmentsOfAPerson(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			service, _ := open(t, store(t), echo, conversation.Options{Stored: limit})
-			send := func(id string, p conversation.Person, count int) error {
+			send := func(id string, p profile.Person, count int) error {
 				m := conversation.Message{Person: p, Conversation: id, Text: "look", RequestID: "r"}
 				for range count {
 					m.Attach(llm.Media{Name: "a.png", MIME: "image/png", Data: []byte("1234")})
@@ -133,7 +134,7 @@ func TestAttachmentsOfAPerson(t *testing.T) {
 			if err := send("b", ann, 1); fault.CodeOf(err) != fault.Limit {
 				t.Errorf("beyond the limit: %v", err)
 			}
-			if err := errors.Join(send("b", ann, 0), send("b", conversation.Person{Org: "acme", User: "bob"}, 2)); err != nil {
+			if err := errors.Join(send("b", ann, 0), send("b", profile.Person{Org: "acme", User: "bob"}, 2)); err != nil {
 				t.Errorf("without attachments, and of another person: %v", err)
 			}
 			if _, err := service.ForgetConversation(t.Context(), ann, "a"); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -59,14 +60,14 @@ type StoredMedia struct {
 }
 
 // storedMedia returns what is stored of a person's messages and answers.
-func storedMedia(ctx context.Context, tx *db.Tx, p Person) (s StoredMedia, err error) {
+func storedMedia(ctx context.Context, tx *db.Tx, p profile.Person) (s StoredMedia, err error) {
 	err = tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(length(data)), 0) FROM talk_media
 		WHERE turn IN (SELECT id FROM talk_turns WHERE org = $1 AND person = $2)`, p.Org, p.User).Scan(&s.Count, &s.Bytes)
 	return s, err
 }
 
 // checkSpace refuses more than may be stored of a person.
-func (r *Service) checkSpace(ctx context.Context, tx *db.Tx, p Person, more StoredMedia) error {
+func (r *Service) checkSpace(ctx context.Context, tx *db.Tx, p profile.Person, more StoredMedia) error {
 	limit := r.options.Stored
 	if limit == (StoredMedia{}) || more.Count == 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -49,7 +50,7 @@ func (r *Service) TakeOver(ctx context.Context, gone []string) error {
 }
 
 // broadcast notifies the other nodes that a person's messages changed.
-func (r *Service) broadcast(ctx context.Context, p Person) {
+func (r *Service) broadcast(ctx context.Context, p profile.Person) {
 	r.Receive(p.Org + "\x00" + p.User)
 	if r.options.Broadcast != nil {
 		r.options.Broadcast(context.WithoutCancel(ctx), p.Org+"\x00"+p.User)
@@ -63,12 +64,12 @@ func (r *Service) Receive(word string) {
 		return
 	}
 	org, user, _ := strings.Cut(word, "\x00")
-	r.wake(Person{Org: org, User: user})
+	r.wake(profile.Person{Org: org, User: user})
 }
 
 // changed returns a channel that is closed when a person's messages change, here or on
 // another node, or when wake is called.
-func (r *Service) changed(p Person) <-chan struct{} {
+func (r *Service) changed(p profile.Person) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.changes[p] == nil {
@@ -77,7 +78,7 @@ func (r *Service) changed(p Person) <-chan struct{} {
 	return r.changes[p]
 }
 
-func (r *Service) wake(p Person) {
+func (r *Service) wake(p profile.Person) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if changed := r.changes[p]; changed != nil {

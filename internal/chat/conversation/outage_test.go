@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -49,7 +50,7 @@ func TestDatabaseOutage(t *testing.T) {
 	waits, _ := db.WaitForDatabase(t.Context()) // as a client that retries
 	for _, moment := range []string{"who", "tool", "end"} {
 		turn, err := service.Send(waits, conversation.Message{
-			Person: conversation.Person{Org: "acme", User: moment}, Text: "hello", Asker: &principal.Principal{ID: "key:" + moment, User: moment},
+			Person: profile.Person{Org: "acme", User: moment}, Text: "hello", Asker: &principal.Principal{ID: "key:" + moment, User: moment},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -30,7 +31,7 @@ func TestRefusedByTheDatabase(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ann := conversation.Person{Org: "acme", User: "ann"}
+			ann := profile.Person{Org: "acme", User: "ann"}
 			do("CREATE TRIGGER refuses BEFORE UPDATE ON talk_turns WHEN NEW.status = '" + status + "' BEGIN SELECT RAISE(ABORT, 'refused'); END")
 			if reply, err := say(t, service, ann, "one").Wait(t.Context()); err == nil {
 				t.Errorf("answered %v", reply)

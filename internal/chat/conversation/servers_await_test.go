@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/servers"
 )
 
 // startingServers are servers that were not tried yet.
@@ -16,26 +17,24 @@ type startingServers struct {
 	awaited atomic.Bool
 }
 
-func (s *startingServers) Unknown(spaces []string) []string {
-	if s.awaited.Load() {
-		return nil
+func (s *startingServers) Await(_ context.Context, spaces []string, waits func(int)) {
+	if !s.awaited.Load() {
+		waits(len(spaces))
 	}
-	return spaces
+	s.awaited.Store(true)
 }
-
-func (s *startingServers) Await(context.Context, []string) { s.awaited.Store(true) }
 
 // TestFirstMessageWaitsForServers checks that the agent begins when the tools of all
 // servers are known, that people are told, and that later messages do not wait.
 func TestFirstMessageWaitsForServers(t *testing.T) {
 	t.Parallel()
-	servers := &startingServers{ownServers: ownServers{own: []conversation.Server{{ID: "fs", Enabled: true}}}}
+	upstreams := &startingServers{ownServers: ownServers{own: []servers.Server{{ID: "fs", Enabled: true}}}}
 	service, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
-		if !servers.awaited.Load() {
+		if !upstreams.awaited.Load() {
 			t.Error("the agent began before the servers were tried")
 		}
 		return echo(ctx, r, emit)
-	}, conversation.Options{Servers: servers})
+	}, conversation.Options{Servers: upstreams})
 	for i, want := range []bool{true, false} {
 		var seen []agent.Event
 		if _, err := say(t, service, ann, "hi").Follow(t.Context(), func(e agent.Event) error { seen = append(seen, e); return nil }); err != nil {

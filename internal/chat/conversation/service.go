@@ -1,5 +1,5 @@
 // Package conversation stores people's conversations with the agent: their messages and
-// answers in order, preferences, prompts and servers. A message is stored before it is
+// answers, in order. A message is stored before it is
 // accepted. The messages of a person are answered one at a time in the order they
 // arrived, those of different people in parallel. A turn does not depend on the client
 // that sent the message, nor on a lock with a timeout: a turn that a crash interrupted
@@ -11,15 +11,15 @@ import (
 	"embed"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/servers"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
@@ -38,8 +38,8 @@ type Agent interface {
 
 // Options are the options of a Service. The zero value of each field is usable.
 type Options struct {
-	Servers Servers // servers that people and organisations may add; nil means none
-	// Secrets encrypts their tokens; without a key no tokens can be stored.
+	Servers servers.Upstreams // that people and organisations use and add; nil means none
+	// Secrets encrypts the tokens of people's servers; without a key none can be stored.
 	Secrets  secret.Box
 	Shares   Shares      // of conversations; nil means that nothing is shared
 	Stored   StoredMedia // of one person; zero fields mean no limit
@@ -56,9 +56,9 @@ type Options struct {
 	Broadcast func(ctx context.Context, word string)
 	// OnForget removes what else is stored of a person's conversations when their
 	// history is deleted; may be nil.
-	OnForget func(ctx context.Context, p Person) error
+	OnForget func(ctx context.Context, p profile.Person) error
 	// OnForgetConversation does the same for one conversation; may be nil.
-	OnForgetConversation func(ctx context.Context, p Person, conversation string) error
+	OnForgetConversation func(ctx context.Context, p profile.Person, conversation string) error
 	// CarryTrace returns a function that makes another context part of the trace of ctx: a
 	// turn belongs to the trace of its request. Nil means there are no traces.
 	CarryTrace func(ctx context.Context) func(context.Context) context.Context
@@ -69,6 +69,9 @@ type Options struct {
 
 // Service stores and answers messages. It is safe for concurrent use.
 type Service struct {
+	Profiles *profile.Store
+	Servers  *servers.Registry
+
 	db      *db.DB
 	agent   Agent
 	options Options
@@ -81,7 +84,7 @@ type Service struct {
 	resumed []*Turn // turns that were interrupted when the server stopped
 
 	mu       sync.Mutex
-	changes  map[Person]chan struct{}          // of people somebody waits for: see changed
+	changes  map[profile.Person]chan struct{}  // of people somebody waits for: see changed
 	turns    map[string]*Turn                  // accepted by this node and not finished, by id
 	active   map[*Turn]context.CancelCauseFunc // of turns whose agent is running
 	underWay int                               // turns in progress
@@ -112,8 +115,10 @@ func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, e
 	r := &Service{
 		db: database, agent: a, options: o,
 		slots:   make(chan struct{}, o.Parallel),
-		changes: map[Person]chan struct{}{}, active: map[*Turn]context.CancelCauseFunc{}, turns: map[string]*Turn{},
+		changes: map[profile.Person]chan struct{}{}, active: map[*Turn]context.CancelCauseFunc{}, turns: map[string]*Turn{},
 	}
+	r.Profiles = profile.New(database, r.now)
+	r.Servers = servers.New(r.Profiles, servers.Options{Upstreams: o.Servers, Secrets: o.Secrets, Log: o.Log})
 	r.background, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if o.Node == "" {
 		if err := r.recover(ctx); err != nil {
@@ -150,38 +155,6 @@ func (r *Service) Close() {
 }
 
 func (r *Service) now() time.Time { return r.options.Clock.Now().UTC() }
-
-// DefaultOrg is the organisation of people for whom none is given.
-const DefaultOrg = "default"
-
-// Person identifies a user of the chat. Users with the same name in different
-// organisations are unrelated. A Person without a User stands for the organisation
-// itself.
-type Person struct {
-	Org  string
-	User string
-}
-
-// longestName limits the names of organisations and users, in bytes.
-const longestName = 256
-
-// Check validates the names.
-func (p Person) Check() error {
-	for what, name := range map[string]string{"org": p.Org, "user_id": p.User} {
-		if name == "" || len(name) > longestName || !utf8.ValidString(name) || strings.ContainsFunc(name, isControl) {
-			return fault.New(fault.InvalidParams, "%s must be text of 1 to %d bytes", what, longestName)
-		}
-	}
-	return nil
-}
-
-func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
-
-// org returns the person's organisation.
-func (p Person) org() Person { return Person{Org: p.Org} }
-
-// String identifies the person in logs and as the owner of sessions.
-func (p Person) String() string { return p.Org + ":" + p.User }
 
 // Personal lists the tables with conversations.
 func Personal() []personal.Table {

@@ -17,6 +17,8 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/servers"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -58,9 +60,9 @@ func open(t *testing.T, url string, a script, o conversation.Options) (*conversa
 	return service, leave
 }
 
-var ann = conversation.Person{Org: "acme", User: "ann"}
+var ann = profile.Person{Org: "acme", User: "ann"}
 
-func say(t *testing.T, service *conversation.Service, p conversation.Person, text string) *conversation.Turn {
+func say(t *testing.T, service *conversation.Service, p profile.Person, text string) *conversation.Turn {
 	t.Helper()
 	turn, err := service.Send(t.Context(), conversation.Message{Person: p, Text: text, RequestID: "r"})
 	if err != nil {
@@ -78,7 +80,7 @@ func answered(t *testing.T, turn *conversation.Turn) agent.Reply {
 	return reply
 }
 
-func history(t *testing.T, service *conversation.Service, p conversation.Person) (texts []string) {
+func history(t *testing.T, service *conversation.Service, p profile.Person) (texts []string) {
 	t.Helper()
 	entries, _, err := service.History(t.Context(), p, 100, 0)
 	if err != nil {
@@ -120,7 +122,7 @@ func TestOrderPerPerson(t *testing.T) {
 	}, conversation.Options{})
 	var all sync.WaitGroup
 	for n := range people {
-		p := conversation.Person{Org: "acme", User: fmt.Sprint("user", n)}
+		p := profile.Person{Org: "acme", User: fmt.Sprint("user", n)}
 		all.Go(func() {
 			var want []string
 			for m := range messages {
@@ -314,7 +316,7 @@ func TestHistory(t *testing.T) {
 		}
 		return echo(ctx, r, emit)
 	}, conversation.Options{})
-	if err := service.SetSettings(t.Context(), "acme", conversation.Settings{HistoryStored: 4, HistorySent: 2}); err != nil {
+	if err := service.Profiles.Settings.Set(t.Context(), profile.Org("acme"), profile.Settings{HistoryStored: 4, HistorySent: 2}); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 6 {
@@ -330,7 +332,7 @@ func TestHistory(t *testing.T) {
 	if err != nil || total != 4 || len(page) != 2 || page[0].UserMessage != "3" {
 		t.Errorf("%v %d %v", page, total, err)
 	}
-	if other := history(t, service, conversation.Person{Org: "other", User: "ann"}); other != nil {
+	if other := history(t, service, profile.Person{Org: "other", User: "ann"}); other != nil {
 		t.Errorf("another organisation sees %q", other)
 	}
 	if gone, err := service.Forget(t.Context(), ann); gone != 4 || err != nil {
@@ -344,12 +346,12 @@ func TestHistory(t *testing.T) {
 func TestRequestOfATurn(t *testing.T) {
 	t.Parallel()
 	var last agent.Request
-	servers := &ownServers{own: []conversation.Server{{ID: "fs", Enabled: true, Priority: 5}, {ID: "git", Enabled: true, Priority: 6},
+	upstreams := &ownServers{own: []servers.Server{{ID: "fs", Enabled: true, Priority: 5}, {ID: "git", Enabled: true, Priority: 6},
 		{ID: "wiki", Enabled: true, Priority: 7}, {ID: "wiki@acme", Enabled: true, Priority: 7}, {ID: "ledger@beta", Enabled: true, Priority: 8}}}
 	service, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		last = r
 		return echo(ctx, r, emit)
-	}, conversation.Options{Servers: servers})
+	}, conversation.Options{Servers: upstreams})
 	ctx := t.Context()
 	must := func(_ any, err error) {
 		t.Helper()
@@ -362,13 +364,13 @@ func TestRequestOfATurn(t *testing.T) {
 		t.Errorf("at first: %+v", last)
 	}
 	text := func(s string) *string { return &s }
-	must(service.SetPrompts(ctx, conversation.Person{Org: "acme"}, map[agent.Slot]*string{"identity": text("org"), "closing": text("org")}))
-	must(nil, service.SetMode(ctx, "acme", conversation.Mode{Name: "study-guide", Prompts: agent.Prompts{"identity": "mode"}}))
-	must(service.SetPrompts(ctx, ann, map[agent.Slot]*string{"closing": text("own")}))
-	must(service.ReplaceServers(ctx, conversation.Person{Org: "acme"}, []conversation.Server{
+	must(nil, service.Profiles.ChangePrompts(ctx, profile.Person{Org: "acme"}, map[agent.Slot]*string{"identity": text("org"), "closing": text("org")}))
+	must(nil, service.Profiles.Modes.Set(ctx, "acme", profile.Mode{Name: "study-guide", Prompts: agent.Prompts{"identity": "mode"}}))
+	must(nil, service.Profiles.ChangePrompts(ctx, ann, map[agent.Slot]*string{"closing": text("own")}))
+	must(service.Servers.Replace(ctx, profile.Person{Org: "acme"}, []servers.Server{
 		{ID: "web", URL: "https://web.example", AuthToken: "t", Enabled: true, Priority: 1, AllowedTools: []string{"get"}}, {ID: "git"},
 	}))
-	must(service.PutServer(ctx, ann, conversation.Server{ID: "dead", URL: "https://dead.example", Enabled: true}))
+	must(service.Servers.Put(ctx, ann, servers.Server{ID: "dead", URL: "https://dead.example", Enabled: true}))
 	answered(t, say(t, service, ann, "#study @german what now?"))
 	resolved := agent.Resolve(last.Prompts...)
 	if last.First || last.Message != "what now?" || last.Language != "de" || resolved["identity"] != "mode" || resolved["closing"] != "own" {
@@ -381,37 +383,37 @@ func TestRequestOfATurn(t *testing.T) {
 	if resolved := agent.Resolve(last.Prompts...); resolved["identity"] != "org" || last.Message != "#nosuch thing" || last.Language != "de" {
 		t.Errorf("after the mode: %+v", last)
 	}
-	shown, err := service.Servers(ctx, conversation.Person{Org: "acme"})
-	if err != nil || shown[1].Hidden().AuthToken != conversation.HiddenToken {
+	shown, err := service.Servers.List(ctx, profile.Person{Org: "acme"})
+	if err != nil || shown[1].Hidden().AuthToken != servers.HiddenToken {
 		t.Errorf("%+v, %v", shown, err)
 	}
-	must(service.PutServer(ctx, conversation.Person{Org: "acme"}, shown[1].Hidden()))
-	if kept, _ := service.Servers(ctx, conversation.Person{Org: "acme"}); kept[1].AuthToken != "t" {
+	must(service.Servers.Put(ctx, profile.Person{Org: "acme"}, shown[1].Hidden()))
+	if kept, _ := service.Servers.List(ctx, profile.Person{Org: "acme"}); kept[1].AuthToken != "t" {
 		t.Errorf("the token was lost: %+v", kept)
 	}
 	moved := shown[1].Hidden()
 	moved.URL = "https://elsewhere.example"
-	must(service.PutServer(ctx, conversation.Person{Org: "acme"}, moved))
-	if kept, _ := service.Servers(ctx, conversation.Person{Org: "acme"}); kept[1].AuthToken != "" {
+	must(service.Servers.Put(ctx, profile.Person{Org: "acme"}, moved))
+	if kept, _ := service.Servers.List(ctx, profile.Person{Org: "acme"}); kept[1].AuthToken != "" {
 		t.Errorf("the token was kept for another URL: %+v", kept)
 	}
 }
 
 // ownServers are upstreams in memory.
 type ownServers struct {
-	own   []conversation.Server
-	added map[string]conversation.Server // by namespace
+	own   []servers.Server
+	added map[string]servers.Server // by namespace
 }
 
-func (s *ownServers) Own() []conversation.Server { return s.own }
+func (s *ownServers) All() []servers.Server { return s.own }
 
-func (s *ownServers) Put(_ context.Context, org string, server conversation.Server) (string, error) {
+func (s *ownServers) Put(_ context.Context, org string, server servers.Server) (string, error) {
 	space := server.ID + "@" + org
 	if server.Space == "" {
-		s.own = append(s.own, conversation.Server{ID: space, Name: space, Enabled: true})
+		s.own = append(s.own, servers.Server{ID: space, Name: space, Enabled: true})
 	}
 	if s.added == nil {
-		s.added = map[string]conversation.Server{}
+		s.added = map[string]servers.Server{}
 	}
 	s.added[space] = server
 	return space, nil
@@ -422,7 +424,7 @@ func (s *ownServers) Address(space string) (string, string) {
 }
 
 func (s *ownServers) Remove(_ context.Context, _, space string) error {
-	s.own = slices.DeleteFunc(s.own, func(own conversation.Server) bool { return own.ID == space })
+	s.own = slices.DeleteFunc(s.own, func(own servers.Server) bool { return own.ID == space })
 	delete(s.added, space)
 	return nil
 }
@@ -434,16 +436,14 @@ func (s *ownServers) CheckURL(_ context.Context, target *url.URL) error {
 	return nil
 }
 
-func (s *ownServers) Connect(_ context.Context, _ conversation.Person, server conversation.Server) (string, error) {
+func (s *ownServers) Connect(_ context.Context, _ profile.Person, server servers.Server) (string, error) {
 	if server.ID == "dead" {
 		return "", errors.New("no such host")
 	}
 	return "private-" + server.ID, nil
 }
 
-func (s *ownServers) Unknown([]string) []string { return nil }
-
-func (s *ownServers) Await(context.Context, []string) {}
+func (s *ownServers) Await(context.Context, []string, func(int)) {}
 
 func (s *ownServers) Discover(context.Context, string) (int, error) { return 3, nil }
 
@@ -451,59 +451,59 @@ func (s *ownServers) Discover(context.Context, string) (int, error) { return 3, 
 // an organisation change, and that a server does not replace an upstream.
 func TestServersOfAnOrganisationAreUpstreams(t *testing.T) {
 	t.Parallel()
-	servers := &ownServers{own: []conversation.Server{{ID: "fs", Enabled: true}}}
-	service, _ := open(t, store(t), echo, conversation.Options{Servers: servers})
-	ctx, acme := t.Context(), conversation.Person{Org: "acme"}
-	wiki := conversation.Server{ID: "wiki", URL: "https://wiki.example", AuthToken: "one", Enabled: true}
-	put := func(p conversation.Person, s conversation.Server) error {
-		_, err := service.PutServer(ctx, p, s)
+	upstreams := &ownServers{own: []servers.Server{{ID: "fs", Enabled: true}}}
+	service, _ := open(t, store(t), echo, conversation.Options{Servers: upstreams})
+	ctx, acme := t.Context(), profile.Person{Org: "acme"}
+	wiki := servers.Server{ID: "wiki", URL: "https://wiki.example", AuthToken: "one", Enabled: true}
+	put := func(p profile.Person, s servers.Server) error {
+		_, err := service.Servers.Put(ctx, p, s)
 		return err
 	}
-	if err := put(acme, wiki); err != nil || servers.added["wiki@acme"].AuthToken != "one" {
-		t.Fatalf("%+v, %v", servers.added, err)
+	if err := put(acme, wiki); err != nil || upstreams.added["wiki@acme"].AuthToken != "one" {
+		t.Fatalf("%+v, %v", upstreams.added, err)
 	}
 	for name, problem := range map[string]struct {
 		err  error
 		code fault.Code
 	}{
-		"an upstream":                    {put(acme, conversation.Server{ID: "fs", URL: "https://fs.example"}), fault.Conflict},
-		"an upstream, for a person":      {put(ann, conversation.Server{ID: "fs", URL: "https://fs.example"}), fault.Conflict},
+		"an upstream":                    {put(acme, servers.Server{ID: "fs", URL: "https://fs.example"}), fault.Conflict},
+		"an upstream, for a person":      {put(ann, servers.Server{ID: "fs", URL: "https://fs.example"}), fault.Conflict},
 		"one of the organisation":        {put(ann, wiki), fault.Conflict},
-		"an address that is not allowed": {put(ann, conversation.Server{ID: "other", URL: "http://10.0.0.1/mcp"}), fault.Denied},
+		"an address that is not allowed": {put(ann, servers.Server{ID: "other", URL: "http://10.0.0.1/mcp"}), fault.Denied},
 	} {
 		if fault.CodeOf(problem.err) != problem.code {
 			t.Errorf("%s: %v", name, problem.err)
 		}
 	}
-	if _, dropped, err := service.PatchServer(ctx, acme, "wiki", []byte(`{"priority":3}`)); dropped || err != nil || servers.added["wiki@acme"].AuthToken != "one" {
-		t.Errorf("another priority: %v, %v, %+v", dropped, err, servers.added)
+	if _, dropped, err := service.Servers.Patch(ctx, acme, "wiki", []byte(`{"priority":3}`)); dropped || err != nil || upstreams.added["wiki@acme"].AuthToken != "one" {
+		t.Errorf("another priority: %v, %v, %+v", dropped, err, upstreams.added)
 	}
-	if _, dropped, err := service.PatchServer(ctx, acme, "wiki", []byte(`{"url":"https://new.example"}`)); !dropped || err != nil ||
-		servers.added["wiki@acme"].URL != "https://new.example" || servers.added["wiki@acme"].AuthToken != "" {
-		t.Errorf("another url: %v, %v, %+v", dropped, err, servers.added)
+	if _, dropped, err := service.Servers.Patch(ctx, acme, "wiki", []byte(`{"url":"https://new.example"}`)); !dropped || err != nil ||
+		upstreams.added["wiki@acme"].URL != "https://new.example" || upstreams.added["wiki@acme"].AuthToken != "" {
+		t.Errorf("another url: %v, %v, %+v", dropped, err, upstreams.added)
 	}
-	if _, err := service.ReplaceServers(ctx, acme, []conversation.Server{{ID: "fs"}}); err != nil || len(servers.added) != 0 || len(servers.own) != 1 {
-		t.Errorf("replaced: %+v, %v", servers, err)
+	if _, err := service.Servers.Replace(ctx, acme, []servers.Server{{ID: "fs"}}); err != nil || len(upstreams.added) != 0 || len(upstreams.own) != 1 {
+		t.Errorf("replaced: %+v, %v", upstreams, err)
 	}
 }
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	service, _ := open(t, store(t), echo, conversation.Options{})
-	ctx, org := t.Context(), conversation.Person{Org: "acme"}
+	ctx, org := t.Context(), profile.Person{Org: "acme"}
 	long := strings.Repeat("x", 9000)
 	tests := map[string]error{
-		"no user":             second(service.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme"}, Text: "x"})),
-		"a control character": second(service.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme", User: "a\nb"}, Text: "x"})),
-		"settings":            service.SetSettings(ctx, "acme", conversation.Settings{HistoryStored: 3, HistorySent: 4}),
-		"no such slot":        second(service.SetPrompts(ctx, org, map[agent.Slot]*string{"identy": nil})),
-		"a slot too long":     second(service.SetPrompts(ctx, org, map[agent.Slot]*string{"identity": &long})),
-		"a mode's name":       service.SetMode(ctx, "acme", conversation.Mode{Name: "No Good"}),
-		"a server's id":       second(service.PutServer(ctx, org, conversation.Server{ID: "a b"})),
-		"a server's scheme":   second(service.PutServer(ctx, org, conversation.Server{ID: "a", URL: "file:///etc/passwd"})),
-		"a password":          second(service.PutServer(ctx, org, conversation.Server{ID: "a", URL: "https://u:p@host"})),
-		"a repeated id":       second(service.ReplaceServers(ctx, org, []conversation.Server{{ID: "a"}, {ID: "a"}})),
-		"a priority":          second(service.PutServer(ctx, org, conversation.Server{ID: "a", Priority: 101})),
+		"no user":             second(service.Send(ctx, conversation.Message{Person: profile.Person{Org: "acme"}, Text: "x"})),
+		"a control character": second(service.Send(ctx, conversation.Message{Person: profile.Person{Org: "acme", User: "a\nb"}, Text: "x"})),
+		"settings":            service.Profiles.Settings.Set(ctx, profile.Org("acme"), profile.Settings{HistoryStored: 3, HistorySent: 4}),
+		"no such slot":        service.Profiles.ChangePrompts(ctx, org, map[agent.Slot]*string{"identy": nil}),
+		"a slot too long":     service.Profiles.ChangePrompts(ctx, org, map[agent.Slot]*string{"identity": &long}),
+		"a mode's name":       service.Profiles.Modes.Set(ctx, "acme", profile.Mode{Name: "No Good"}),
+		"a server's id":       second(service.Servers.Put(ctx, org, servers.Server{ID: "a b"})),
+		"a server's scheme":   second(service.Servers.Put(ctx, org, servers.Server{ID: "a", URL: "file:///etc/passwd"})),
+		"a password":          second(service.Servers.Put(ctx, org, servers.Server{ID: "a", URL: "https://u:p@host"})),
+		"a repeated id":       second(service.Servers.Replace(ctx, org, []servers.Server{{ID: "a"}, {ID: "a"}})),
+		"a priority":          second(service.Servers.Put(ctx, org, servers.Server{ID: "a", Priority: 101})),
 	}
 	for name, err := range tests {
 		if fault.CodeOf(err) != fault.InvalidParams {
@@ -511,7 +511,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{
-		"mode": second(service.Mode(ctx, "acme", "x")), "remove mode": service.RemoveMode(ctx, "acme", "x"), "server": service.RemoveServer(ctx, org, "x"),
+		"mode": second(service.Profiles.Modes.Get(ctx, "acme", "x")), "remove mode": service.Profiles.Modes.Remove(ctx, "acme", "x"), "server": service.Servers.Remove(ctx, org, "x"),
 	} {
 		if fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("%s: %v", name, err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -26,7 +27,7 @@ type Shares interface {
 
 // reference is how shares name a conversation: ORG/USER/ID, because ids are unique per person
 // only. The organisation is that of the principal, empty for those without one, whose
-// conversations are in DefaultOrg.
+// conversations are in profile.DefaultOrg.
 type reference struct{ org, user, id string }
 
 func (f reference) String() string {
@@ -43,15 +44,17 @@ func parseReference(text string) (f reference, ok bool) {
 	return reference{org, user, parts[2]}, err1 == nil && err2 == nil
 }
 
-func (f reference) person() Person { return Person{Org: cmp.Or(f.org, DefaultOrg), User: f.user} }
+func (f reference) person() profile.Person {
+	return profile.Person{Org: cmp.Or(f.org, profile.DefaultOrg), User: f.user}
+}
 
 // ownerID is the ID that shares have for whoever chats as the user, with a key or signed in.
 func (f reference) ownerID() string { return principal.PersonID(f.user, f.org) }
 
 // references returns the names that shares can have for a conversation of a person.
-func references(p Person, id string) []reference {
+func references(p profile.Person, id string) []reference {
 	list := []reference{{p.Org, p.User, id}}
-	if p.Org == DefaultOrg {
+	if p.Org == profile.DefaultOrg {
 		list = append(list, reference{"", p.User, id})
 	}
 	return list
@@ -59,7 +62,7 @@ func references(p Person, id string) []reference {
 
 // Access says whose a conversation is, and what the caller may do with it.
 type Access struct {
-	Person Person
+	Person profile.Person
 	ID     string          // among the person's
 	Owner  string          // the person's name; empty for one's own
 	Shared principal.Level // what the person permits; Nothing for one's own
@@ -67,7 +70,7 @@ type Access struct {
 
 // Access returns the conversation that an id means to a person: one of theirs, or one that
 // is shared with the caller. An unknown id is one of theirs, without messages.
-func (r *Service) Access(ctx context.Context, p Person, id string) (Access, error) {
+func (r *Service) Access(ctx context.Context, p profile.Person, id string) (Access, error) {
 	own := Access{Person: p, ID: id}
 	ref, ok := parseReference(id)
 	if !ok || r.options.Shares == nil {
@@ -103,9 +106,9 @@ func (r *Service) MayRead(ctx context.Context, m Message) (bool, error) {
 
 // shared lists the conversations that others share with the caller, for a person as whom the
 // caller chats in its own organisation.
-func (r *Service) shared(ctx context.Context, p Person) (list []Conversation, err error) {
+func (r *Service) shared(ctx context.Context, p profile.Person) (list []Conversation, err error) {
 	who := principal.Of(ctx)
-	if r.options.Shares == nil || p.Org != cmp.Or(who.Org, DefaultOrg) {
+	if r.options.Shares == nil || p.Org != cmp.Or(who.Org, profile.DefaultOrg) {
 		return nil, nil
 	}
 	ids, err := r.options.Shares.IDs(ctx, who, principal.Conversation)
@@ -168,7 +171,7 @@ func (r *Service) referenceOf(ctx context.Context, id string) (reference, error)
 
 func errNoConversation(id string) error { return fault.New(fault.NotFound, "no conversation %s", id) }
 
-func (r *Service) exists(ctx context.Context, p Person, id string) (exists bool, err error) {
+func (r *Service) exists(ctx context.Context, p profile.Person, id string) (exists bool, err error) {
 	err = r.db.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3)`, p.Org, p.User, id).Scan(&exists)
 	return exists, err
 }
@@ -195,7 +198,7 @@ func (r *Service) startConversation(ctx context.Context, m Message) error {
 }
 
 // endShares ends the shares of conversations that a person deleted.
-func (r *Service) endShares(ctx context.Context, p Person, ids ...string) error {
+func (r *Service) endShares(ctx context.Context, p profile.Person, ids ...string) error {
 	if r.options.Shares == nil {
 		return nil
 	}

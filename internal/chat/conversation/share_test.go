@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/govern/share"
 	"github.com/luanette/luanette/internal/store/db"
@@ -28,7 +29,7 @@ type inheriting struct {
 	copies *[]string
 }
 
-func (i inheriting) Inherit(_ context.Context, from conversation.Person, id string, to conversation.Person, _ string) error {
+func (i inheriting) Inherit(_ context.Context, from profile.Person, id string, to profile.Person, _ string) error {
 	*i.copies = append(*i.copies, from.User+"/"+id+" to "+to.User)
 	return nil
 }
@@ -65,7 +66,7 @@ func as(t *testing.T, org, user string) context.Context {
 	return principal.With(t.Context(), principal.Principal{ID: "key:" + org + user, Org: org, User: user, Scopes: []principal.Scope{principal.Chat}})
 }
 
-var ben = conversation.Person{Org: "acme", User: "ben"}
+var ben = profile.Person{Org: "acme", User: "ben"}
 
 func (o sharing) say(who context.Context, m conversation.Message) (agent.Reply, error) {
 	o.t.Helper()
@@ -98,7 +99,7 @@ func (o sharing) share(id string, may principal.Level) {
 }
 
 // read returns the messages that an id means to somebody, and their owner and level.
-func (o sharing) read(who context.Context, p conversation.Person, id string) (text string) {
+func (o sharing) read(who context.Context, p profile.Person, id string) (text string) {
 	o.t.Helper()
 	access, err := o.Access(who, p, id)
 	if err != nil {
@@ -132,8 +133,8 @@ func TestSharedConversationIsRead(t *testing.T) {
 		t.Errorf("shared: %q", got)
 	}
 	for name, got := range map[string]string{
-		"another conversation": o.read(bens, ben, "acme/ann/"), "of another organisation": o.read(as(t, "other", "ben"), conversation.Person{Org: "other", User: "ben"}, id),
-		"of no organisation": o.read(as(t, "", "ben"), conversation.Person{Org: "default", User: "ben"}, id),
+		"another conversation": o.read(bens, ben, "acme/ann/"), "of another organisation": o.read(as(t, "other", "ben"), profile.Person{Org: "other", User: "ben"}, id),
+		"of no organisation": o.read(as(t, "", "ben"), profile.Person{Org: "default", User: "ben"}, id),
 	} {
 		if got != ":" {
 			t.Errorf("%s: %q", name, got)
@@ -223,7 +224,7 @@ func TestCopyOfASharedConversation(t *testing.T) {
 	if _, err := o.Copy(bens, ben, "acme/ann/a"); fault.CodeOf(err) != fault.Denied || !strings.Contains(fault.HintOf(err), "ask ann") {
 		t.Errorf("copied what may only be seen: %v", err)
 	}
-	if _, err := o.Copy(as(t, "other", "eve"), conversation.Person{Org: "other", User: "eve"}, "acme/ann/a"); fault.CodeOf(err) != fault.NotFound {
+	if _, err := o.Copy(as(t, "other", "eve"), profile.Person{Org: "other", User: "eve"}, "acme/ann/a"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("copied in another organisation: %v", err)
 	}
 	o.share("a", principal.Use)
@@ -330,17 +331,17 @@ func TestWhoSharesAConversation(t *testing.T) {
 func TestConversationsWithoutAnOrganisation(t *testing.T) {
 	t.Parallel()
 	o := openSharing(t, script(echo), conversation.Options{})
-	mine := conversation.Person{Org: conversation.DefaultOrg, User: "ann"}
-	yours := conversation.Person{Org: conversation.DefaultOrg, User: "ben"}
+	mine := profile.Person{Org: profile.DefaultOrg, User: "ann"}
+	yours := profile.Person{Org: profile.DefaultOrg, User: "ben"}
 	if _, err := o.say(as(t, "", "ann"), conversation.Message{Person: mine, Conversation: "a", Text: "hello"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, org := range []string{"", conversation.DefaultOrg} {
+	for _, org := range []string{"", profile.DefaultOrg} {
 		made, err := o.shares.Create(as(t, org, "ann"), principal.Conversation, "a", share.Everybody, principal.See)
 		if err != nil || made.Thing != org+"/ann/a" {
 			t.Fatalf("%+v, %v", made, err)
 		}
-		for _, other := range []string{"", conversation.DefaultOrg} {
+		for _, other := range []string{"", profile.DefaultOrg} {
 			want := ":"
 			if other == org {
 				want = "ann see: hello"

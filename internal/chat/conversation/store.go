@@ -11,6 +11,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -129,7 +130,7 @@ func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcom
 	if err != nil {
 		return false, err
 	}
-	settings, err := r.Settings(ctx, t.Message.Person.Org)
+	settings, err := r.Profiles.Settings.Of(ctx, profile.Org(t.Message.Person.Org))
 	if err != nil {
 		return false, err
 	}
@@ -155,7 +156,7 @@ func (r *Service) settleAnswered(ctx context.Context, tx *db.Tx, t *Turn) error 
 	if _, err := tx.Exec(ctx, `DELETE FROM talk_steps WHERE turn = $1`, t.ID); err != nil {
 		return err
 	}
-	return r.recordFirst(ctx, tx, t.Message.Person)
+	return r.Profiles.Answered(ctx, tx, t.Message.Person)
 }
 
 // maxConversations is how many conversations of a person are stored.
@@ -250,7 +251,7 @@ const turnColumns = `id, org, person, seq, message_key, message, attempts`
 func scanTurn(row db.Scanner, more ...any) (*Turn, error) {
 	t := newTurn("", Message{})
 	var message, key string
-	var p Person
+	var p profile.Person
 	if err := row.Scan(append([]any{&t.ID, &p.Org, &p.User, &t.seq, &key, &message, &t.attempts}, more...)...); err != nil {
 		return nil, err
 	}

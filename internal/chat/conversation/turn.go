@@ -12,20 +12,21 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
 // Message is a message of a person.
 type Message struct {
-	RequestID    string       `json:"request_id"`
-	Person       Person       `json:"-"`
-	Client       string       `json:"client,omitempty"`
-	Model        string       `json:"model,omitempty"` // that answers; empty means the usual one
-	Key          string       `json:"-"`               // idempotency key of the client: the same key is the same message; may be empty
-	Conversation string       `json:"conversation,omitempty"`
-	Text         string       `json:"text"`
-	Attachments  []Attachment `json:"attachments,omitempty"`
+	RequestID    string         `json:"request_id"`
+	Person       profile.Person `json:"-"`
+	Client       string         `json:"client,omitempty"`
+	Model        string         `json:"model,omitempty"` // that answers; empty means the usual one
+	Key          string         `json:"-"`               // idempotency key of the client: the same key is the same message; may be empty
+	Conversation string         `json:"conversation,omitempty"`
+	Text         string         `json:"text"`
+	Attachments  []Attachment   `json:"attachments,omitempty"`
 	// Audio is the hash of the sound that Text was transcribed from, or "". The same sound
 	// is the same message, whatever was understood.
 	Audio      string `json:"audio,omitempty"`

@@ -9,10 +9,10 @@ import (
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -132,7 +132,7 @@ func TestStepsBelongToAPerson(t *testing.T) {
 			t.Errorf("request %d has the steps: %v\n%s", i, got, request.Body)
 		}
 	}
-	if _, err := f.service.Forget(t.Context(), conversation.Person{Org: "default", User: "anna"}); err != nil {
+	if _, err := f.service.Forget(t.Context(), profile.Person{Org: "default", User: "anna"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -273,7 +273,7 @@ func TestRate(t *testing.T) {
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	f := play(t, "anthropic", "say ok")
-	who := agent.Spender{Turn: "earlier", Org: conversation.DefaultOrg, User: "anna"}
+	who := agent.Spender{Turn: "earlier", Org: profile.DefaultOrg, User: "anna"}
 	if err := f.usage.Spend(t.Context(), who, "m", llm.Usage{Input: dailyTokens}); err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestFailedAnswers(t *testing.T) {
 func TestModels(t *testing.T) {
 	t.Parallel()
 	f := play(t, "anthropic", "system Coach people.\nsay ok")
-	if err := f.service.SetMode(t.Context(), "default", conversation.Mode{Name: "coach", Prompts: agent.Prompts{"identity": "Coach people."}}); err != nil {
+	if err := f.service.Profiles.Modes.Set(t.Context(), "default", profile.Mode{Name: "coach", Prompts: agent.Prompts{"identity": "Coach people."}}); err != nil {
 		t.Fatal(err)
 	}
 	_, list := httpjsontest.Read(t, http.MethodGet, f.url+"/v1/models", "")

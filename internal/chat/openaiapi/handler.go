@@ -17,18 +17,10 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/queue"
-	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/core/principal"
 )
-
-// Service answers conversations.
-type Service interface {
-	Complete(ctx context.Context, c conversation.Completion, emit func(agent.Event)) (agent.Reply, error)
-	// Modes returns the names of an organisation's modes.
-	Modes(ctx context.Context, org string) ([]string, error)
-}
 
 // Options are the options of a Handler. The zero value of each field is usable.
 type Options struct {
@@ -39,14 +31,14 @@ type Options struct {
 
 // Handler serves everything under /v1.
 type Handler struct {
-	service Service
+	service *conversation.Service
 	options Options
 	rates   queue.RateLimiter
 	began   time.Time // the models' time of creation
 }
 
 // New makes the handler of a service.
-func New(service Service, o Options) *Handler {
+func New(service *conversation.Service, o Options) *Handler {
 	if o.Keepalive <= 0 {
 		o.Keepalive = 15 * time.Second
 	}
@@ -127,7 +119,7 @@ func (h *Handler) list(r *http.Request) ([]Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	modes, err := h.service.Modes(r.Context(), person.Org)
+	modes, err := h.service.Profiles.Modes.Names(r.Context(), person.Org)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +143,7 @@ func (h *Handler) modeOf(ctx context.Context, model, org string) (string, error)
 	if !found {
 		return "", unknownModel(model)
 	}
-	modes, err := h.service.Modes(ctx, org)
+	modes, err := h.service.Profiles.Modes.Names(ctx, org)
 	if err != nil {
 		return "", err
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -171,10 +171,10 @@ func (q *Request) format() (string, error) {
 
 // personOf returns on whose behalf a request is made: the key's person, otherwise the one
 // that the client names, otherwise the key itself.
-func personOf(r *http.Request, user string) (conversation.Person, error) {
+func personOf(r *http.Request, user string) (profile.Person, error) {
 	who := principal.Of(r.Context())
-	p := conversation.Person{
-		Org:  cmp.Or(r.Header.Get("OpenAI-Organization"), who.Org, conversation.DefaultOrg),
+	p := profile.Person{
+		Org:  cmp.Or(r.Header.Get("OpenAI-Organization"), who.Org, profile.DefaultOrg),
 		User: cmp.Or(who.User, user, who.Name, who.ID),
 	}
 	if !who.May(principal.Chat, p.Org) {

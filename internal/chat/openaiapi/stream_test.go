@@ -10,9 +10,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
-	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/chat/spending"
 )
 
@@ -102,7 +102,7 @@ func TestDisconnectEndsTheAnswer(t *testing.T) {
 	<-asked
 	cancel()
 	clocktest.Await(t, func() bool {
-		used, err := f.usage.Report(t.Context(), spending.Query{Org: conversation.DefaultOrg, Since: time.Unix(0, 0)})
+		used, err := f.usage.Report(t.Context(), spending.Query{Org: profile.DefaultOrg, Since: time.Unix(0, 0)})
 		return err == nil && len(used.People) == 1 && used.People[0].User == "anna" && used.People[0].Turns == 1
 	})
 }

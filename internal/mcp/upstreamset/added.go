@@ -140,9 +140,6 @@ func (u *Set) Editable(name string) (upstreamstore.Server, error) {
 // Remove removes an upstream on all nodes. One of the configuration or of startup.lua
 // stays listed as removed.
 func (u *Set) Remove(ctx context.Context, name string) (removed bool, err error) {
-	if IsPrivate(name) {
-		return u.removePrivate(name)
-	}
 	if u.local(name) != nil {
 		return false, fault.New(fault.Conflict, "%s runs in this process", name).
 			WithHint("disable it in luanette.toml, or add an upstream of that name, which replaces it")
@@ -315,32 +312,6 @@ func (u *Set) RemoveLocal(name string) (removed bool, err error) {
 		if _, still := u.desired()[name]; still {
 			u.dropped[name] = true
 		}
-	})
-	return removed, err
-}
-
-// privatePrefix begins the namespaces of private upstreams.
-const privatePrefix = "own-"
-
-// IsPrivate tells whether a namespace belongs to the chats of one user. No other
-// principal sees it.
-func IsPrivate(namespace string) bool { return strings.HasPrefix(namespace, privatePrefix) }
-
-// PrivateName is the namespace of a private upstream.
-func PrivateName(id string) string { return privatePrefix + id }
-
-// AddPrivate connects a server of one user's chats.
-func (u *Set) AddPrivate(spec upstream.Spec) error {
-	if err := spec.Validate(); err != nil {
-		return err
-	}
-	return u.apply(func() { u.private[spec.Name] = spec })
-}
-
-func (u *Set) removePrivate(name string) (removed bool, err error) {
-	err = u.apply(func() {
-		_, removed = u.private[name]
-		delete(u.private, name)
 	})
 	return removed, err
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -94,7 +95,7 @@ func TestRefusals(t *testing.T) {
 	refused(t, f.add("fixed", unreachable+"/2"), fault.Conflict, "luanette.toml:7")
 	refused(t, f.AddLocal(upstream.Spec{Name: "fixed", Settings: upstream.Settings{URL: unreachable + "/2"}}), fault.Conflict, "luanette.toml:7")
 	refused(t, f.AddLocal(upstream.Spec{Name: "own-x", Settings: upstream.Settings{URL: unreachable}}), fault.InvalidParams, "reserved")
-	refused(t, f.AddPrivate(upstream.Spec{Name: "own-x"}), fault.InvalidParams, "neither url nor command")
+	refused(t, f.UsePrivate(upstream.Spec{Name: "own-x"}, time.Now()), fault.InvalidParams, "neither url nor command")
 	refused(t, f.AddServer(ctx, "fixed", server), fault.Conflict, "change it there")
 	refused(t, f.AddServer(ctx, "mine", server), fault.Conflict, "already")
 	refused(t, f.AddServer(ctx, "x", upstreamstore.Server{}), fault.InvalidParams, "neither url nor command")

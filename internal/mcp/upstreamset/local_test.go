@@ -2,6 +2,7 @@ package upstreamset_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
@@ -30,22 +31,35 @@ func TestLocalUpstreams(t *testing.T) {
 	f.want("a", "config", unreachable)
 }
 
-// A private upstream is connected, and shown by none of the lists.
+// A private upstream is connected, and shown by none of the lists. It is disconnected when
+// nobody has used it for an hour.
 func TestPrivateUpstreams(t *testing.T) {
 	t.Parallel()
 	f := openAlone(t)
+	start := time.Now()
+	use := func(id, url string, after time.Duration) {
+		t.Helper()
+		f.must(f.UsePrivate(upstream.Spec{Name: upstreamset.PrivateName(id), Settings: upstream.Settings{URL: url}}, start.Add(after)))
+	}
 	name := upstreamset.PrivateName("7")
-	f.must(f.AddPrivate(upstream.Spec{Name: name, Settings: upstream.Settings{URL: unreachable}}))
+	use("7", unreachable, 0)
 	if f.Has(name) || len(f.List()) != 0 || len(f.Namespaces()) != 0 || !upstreamset.IsPrivate(name) {
 		t.Errorf("listed: %v", f.List())
 	}
+	if !f.Manager.Has(name) || len(f.audited) != 0 {
+		t.Errorf("not connected, or audited: %v", f.audited)
+	}
+	use("7", unreachable+"/2", time.Minute)
+	if s, ok := f.Manager.Status(name); !ok || s.Desired.URL != unreachable+"/2" {
+		t.Errorf("moved to another address: %+v", s.Desired)
+	}
+	use("7", unreachable+"/2", 50*time.Minute)
+	use("8", unreachable, 100*time.Minute)
 	if !f.Manager.Has(name) {
-		t.Error("not connected")
+		t.Error("disconnected although it was used")
 	}
-	if removed, err := f.Remove(t.Context(), name); !removed || err != nil || f.Manager.Has(name) || len(f.audited) != 0 {
-		t.Errorf("removed %v, %v; audited %v", removed, err, f.audited)
-	}
-	if removed, err := f.Remove(t.Context(), name); removed || err != nil {
-		t.Errorf("removed again %v, %v", removed, err)
+	use("8", unreachable, 111*time.Minute)
+	if f.Manager.Has(name) || !f.Manager.Has(upstreamset.PrivateName("8")) {
+		t.Error("not disconnected, or another one was")
 	}
 }

@@ -58,7 +58,7 @@ type Set struct {
 	startup    map[string]upstream.Spec        // of startup.lua
 	dropped    map[string]bool                 // removed by startup.lua
 	entries    map[string]*upstreamstore.Entry // of users, on all nodes
-	private    map[string]upstream.Spec        // of chats
+	private    privateUpstreams
 	untrusted  map[string]string               // of a configuration that is not trusted: what they would do
 	rules      map[string]overlay.Rule         // of the configuration
 	scripted   map[string]overlay.Rule         // of startup.lua; they override rules
@@ -70,7 +70,7 @@ type Set struct {
 // New returns the set with what users added before.
 func New(ctx context.Context, o Options) (u *Set, err error) {
 	u = &Set{
-		Options: o, startup: map[string]upstream.Spec{}, dropped: map[string]bool{}, private: map[string]upstream.Spec{},
+		Options: o, startup: map[string]upstream.Spec{}, dropped: map[string]bool{}, private: privateUpstreams{},
 		scripted: map[string]overlay.Rule{}, warned: map[string][]string{}, undo: map[string]upstreamstore.Server{},
 	}
 	u.entries, u.applied, err = u.read(ctx)
@@ -209,7 +209,9 @@ func (u *Set) desired() map[string]upstream.Spec {
 		entry := u.entries[name]
 		return u.dropped[name] || entry != nil && entry.Removed
 	})
-	maps.Copy(all, u.private)
+	for name, p := range u.private {
+		all[name] = p.spec
+	}
 	return all
 }
 

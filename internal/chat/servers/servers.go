@@ -1,10 +1,13 @@
-package conversation
+// Package servers stores which MCP servers the agent may use for people and their
+// organisations, and connects those that they have added.
+package servers
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/url"
 	"regexp"
@@ -12,7 +15,9 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -45,10 +50,10 @@ func (s Server) Hidden() Server {
 	return s
 }
 
-// Servers connects to the servers that people have configured.
-type Servers interface {
-	// Own lists the upstreams, by namespace.
-	Own() []Server
+// Upstreams are the upstreams of the program, and the servers of people.
+type Upstreams interface {
+	// All lists the upstreams, by namespace.
+	All() []Server
 	// Put adds a server to the upstreams of an organisation, for the principal of ctx, and
 	// returns its namespace; if it has a Space, it changes that upstream.
 	Put(ctx context.Context, org string, s Server) (space string, err error)
@@ -60,21 +65,35 @@ type Servers interface {
 	CheckURL(ctx context.Context, target *url.URL) error
 	// Connect connects a server of a person and returns its namespace, which stays the same
 	// when URL or token change. It does not wait for the connection.
-	Connect(ctx context.Context, owner Person, s Server) (space string, err error)
-	// Unknown returns which of these namespaces were not tried yet, so that their tools are
-	// unknown.
-	Unknown(spaces []string) []string
-	// Await waits until each of these namespaces is connected or an attempt has failed, or
-	// ctx ends.
-	Await(ctx context.Context, spaces []string)
+	Connect(ctx context.Context, owner profile.Person, s Server) (space string, err error)
+	// Await waits a while for those of these namespaces that were not tried yet, so that their
+	// tools are known. It first calls waits with their number, if there are any.
+	Await(ctx context.Context, spaces []string, waits func(count int))
 	// Discover returns the number of tools of a namespace, once it was tried.
 	Discover(ctx context.Context, space string) (tools int, err error)
 }
 
-const (
-	serversKind = "servers"
-	maxServers  = 50
-)
+// Options are the options of a Registry.
+type Options struct {
+	Upstreams Upstreams // nil means that there are none, and none can be added
+	// Secrets encrypts the tokens of people's servers; without a key none can be stored.
+	Secrets secret.Box
+	Log     *slog.Logger
+}
+
+// Registry has the servers of people and organisations. It is safe for concurrent use.
+type Registry struct {
+	Options
+	document *profile.Document[[]storedServer]
+}
+
+// New returns the registry whose servers are part of profiles.
+func New(profiles *profile.Store, o Options) *Registry {
+	return &Registry{o, profile.NewDocument[[]storedServer](profiles, "servers")}
+}
+
+// maxServers is how many a person or an organisation may have.
+const maxServers = 50
 
 var serverID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
@@ -116,17 +135,17 @@ func (s *Server) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Servers returns the servers of a person or an organisation, in order.
-func (r *Service) Servers(ctx context.Context, p Person) ([]Server, error) {
-	var kept []storedServer
-	if _, err := r.loadDocument(ctx, p, serversKind, "", &kept); err != nil {
+// List returns the servers of a person or an organisation, in order.
+func (r *Registry) List(ctx context.Context, p profile.Person) ([]Server, error) {
+	kept, err := r.document.Of(ctx, p)
+	if err != nil {
 		return nil, err
 	}
 	list := make([]Server, len(kept))
 	for i, k := range kept {
 		list[i] = r.unsealed(ctx, p, k)
-		if k.Namespace != "" && r.options.Servers != nil {
-			list[i].URL, list[i].AuthToken = r.options.Servers.Address(k.Namespace)
+		if k.Namespace != "" && r.Upstreams != nil {
+			list[i].URL, list[i].AuthToken = r.Upstreams.Address(k.Namespace)
 		}
 	}
 	slices.SortStableFunc(list, byPriority)
@@ -137,12 +156,12 @@ func byPriority(a, b Server) int {
 	return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.ID, b.ID))
 }
 
-// ReplaceServers replaces all servers of a person or an organisation.
-func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) ([]Server, error) {
+// Replace replaces all servers of a person or an organisation.
+func (r *Registry) Replace(ctx context.Context, p profile.Person, list []Server) ([]Server, error) {
 	if len(list) > maxServers {
 		return nil, fault.New(fault.Limit, "%d servers are too many", len(list)).WithHint("at most %d are allowed", maxServers)
 	}
-	before, err := r.Servers(ctx, p)
+	before, err := r.List(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +182,7 @@ func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) (
 		}
 	}
 	slices.SortStableFunc(list, byPriority)
-	if p.User == "" && r.options.Servers != nil {
+	if p.User == "" && r.Upstreams != nil {
 		if err := r.changeUpstreams(ctx, p.Org, before, list); err != nil {
 			return nil, err
 		}
@@ -174,7 +193,7 @@ func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) (
 			return nil, err
 		}
 	}
-	return list, r.saveDocument(ctx, p, serversKind, "", kept)
+	return list, r.document.Set(ctx, p, kept)
 }
 
 // named returns the server of a list with an id, or an empty one.
@@ -186,15 +205,15 @@ func named(list []Server, id string) Server {
 }
 
 // checkServer checks a server that replaces old.
-func (r *Service) checkServer(ctx context.Context, p Person, s, old Server) error {
+func (r *Registry) checkServer(ctx context.Context, p profile.Person, s, old Server) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	if s.URL == "" || s.URL == old.URL || r.options.Servers == nil {
+	if s.URL == "" || s.URL == old.URL || r.Upstreams == nil {
 		return nil
 	}
 	taken := func(own ownedServer) bool { return own.ID == s.ID }
-	if old.URL == "" && slices.ContainsFunc(r.ownServers(ctx, p), taken) {
+	if old.URL == "" && slices.ContainsFunc(r.upstreams(ctx, p), taken) {
 		return fault.New(fault.Conflict, "there is an upstream %s already", s.ID).
 			WithHint("choose another id, or leave out the url to change how chats use that upstream")
 	}
@@ -202,12 +221,12 @@ func (r *Service) checkServer(ctx context.Context, p Person, s, old Server) erro
 	if err != nil {
 		return err
 	}
-	return r.options.Servers.CheckURL(ctx, target)
+	return r.Upstreams.CheckURL(ctx, target)
 }
 
 // changeUpstreams makes the servers of an organisation with a URL its upstreams, and removes
 // those that are not in the list any more.
-func (r *Service) changeUpstreams(ctx context.Context, org string, before, list []Server) error {
+func (r *Registry) changeUpstreams(ctx context.Context, org string, before, list []Server) error {
 	for i := range list {
 		s, old := &list[i], named(before, list[i].ID)
 		if s.URL == "" || old.Space != "" && s.URL == old.URL && s.AuthToken == old.AuthToken {
@@ -217,13 +236,13 @@ func (r *Service) changeUpstreams(ctx context.Context, org string, before, list 
 			s.Space = "" // it was removed meanwhile
 		}
 		var err error
-		if s.Space, err = r.options.Servers.Put(ctx, org, *s); err != nil {
+		if s.Space, err = r.Upstreams.Put(ctx, org, *s); err != nil {
 			return err
 		}
 	}
 	for _, old := range before {
 		if old.Space != "" && named(list, old.ID).ID == "" {
-			if err := r.options.Servers.Remove(ctx, org, old.Space); err != nil {
+			if err := r.Upstreams.Remove(ctx, org, old.Space); err != nil {
 				return err
 			}
 		}
@@ -231,10 +250,10 @@ func (r *Service) changeUpstreams(ctx context.Context, org string, before, list 
 	return nil
 }
 
-// PatchServer adds a server, or changes the given fields of an existing one. A new URL
+// Patch adds a server, or changes the given fields of an existing one. A new URL
 // needs its token again: the stored one belongs to the old URL. dropped says that there was one.
-func (r *Service) PatchServer(ctx context.Context, p Person, id string, changes json.RawMessage) (list []Server, dropped bool, err error) {
-	if list, err = r.Servers(ctx, p); err != nil {
+func (r *Registry) Patch(ctx context.Context, p profile.Person, id string, changes json.RawMessage) (list []Server, dropped bool, err error) {
+	if list, err = r.List(ctx, p); err != nil {
 		return nil, false, err
 	}
 	type plain Server
@@ -252,23 +271,23 @@ func (r *Service) PatchServer(ctx context.Context, p Person, id string, changes 
 	if s.URL != before.URL && (s.AuthToken == before.AuthToken || s.AuthToken == HiddenToken) {
 		dropped, s.AuthToken = before.AuthToken != "", ""
 	}
-	list, err = r.PutServer(ctx, p, Server(s))
+	list, err = r.Put(ctx, p, Server(s))
 	return list, dropped, err
 }
 
-// PutServer adds or replaces a server.
-func (r *Service) PutServer(ctx context.Context, p Person, s Server) ([]Server, error) {
-	list, err := r.Servers(ctx, p)
+// Put adds or replaces a server.
+func (r *Registry) Put(ctx context.Context, p profile.Person, s Server) ([]Server, error) {
+	list, err := r.List(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(old Server) bool { return old.ID == s.ID })
-	return r.ReplaceServers(ctx, p, append(list, s))
+	return r.Replace(ctx, p, append(list, s))
 }
 
-// RemoveServer removes a server.
-func (r *Service) RemoveServer(ctx context.Context, p Person, id string) error {
-	list, err := r.Servers(ctx, p)
+// Remove removes a server.
+func (r *Registry) Remove(ctx context.Context, p profile.Person, id string) error {
+	list, err := r.List(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -276,46 +295,42 @@ func (r *Service) RemoveServer(ctx context.Context, p Person, id string) error {
 	if len(rest) == len(list) {
 		return fault.New(fault.NotFound, "no server %q", id).WithHint("GET …/mcp-servers lists them")
 	}
-	_, err = r.ReplaceServers(ctx, p, rest)
+	_, err = r.Replace(ctx, p, rest)
 	return err
 }
 
 // Discover returns the number of tools of a server.
-func (r *Service) Discover(ctx context.Context, p Person, s Server) (tools int, err error) {
-	if r.options.Servers == nil {
+func (r *Registry) Discover(ctx context.Context, p profile.Person, s Server) (tools int, err error) {
+	if r.Upstreams == nil {
 		return 0, fault.New(fault.Unavailable, "servers cannot be added here")
 	}
-	space := s.ID
-	if s.URL != "" && s.Space == "" {
-		space, err = r.options.Servers.Connect(ctx, p, s)
-	} else {
-		for _, own := range r.ownServers(ctx, p) {
-			if own.ID == s.ID {
-				space = own.space
-			}
-		}
+	all := r.upstreams(ctx, p)
+	own := ownedServer{Server: s, owner: p}
+	if i := slices.IndexFunc(all, func(u ownedServer) bool { return u.ID == s.ID }); i >= 0 {
+		own.space = all[i].space
 	}
+	space, err := r.connect(ctx, own)
 	if err != nil {
 		return 0, err
 	}
-	return r.options.Servers.Discover(ctx, space)
+	return r.Upstreams.Discover(ctx, space)
 }
 
-// offered returns the servers that a person's agent may use: this server's own, as
-// changed by the organisation and then by the person. Nil means all, if nothing is
-// configured.
-func (r *Service) offered(ctx context.Context, t *Turn) ([]agent.Server, error) {
-	if r.options.Servers == nil {
+// Offered returns the servers that a person's agent may use: the upstreams that exist for the
+// person, as changed by the organisation and then by the person. Nil means all, if nothing is
+// configured. It waits a while for those that were not tried yet, and says so before, so that
+// the first message after a start has their tools.
+func (r *Registry) Offered(ctx context.Context, p profile.Person, say func(status string)) ([]agent.Server, error) {
+	if r.Upstreams == nil {
 		return nil, nil
 	}
-	p := t.Message.Person
 	chosen := map[string]ownedServer{}
-	changed := false
-	for _, own := range r.ownServers(ctx, p) {
-		chosen[own.ID] = own
+	for _, upstream := range r.upstreams(ctx, p) {
+		chosen[upstream.ID] = upstream
 	}
-	for _, whose := range []Person{p.org(), p} {
-		list, err := r.Servers(ctx, whose)
+	changed := false
+	for _, whose := range []profile.Person{profile.Org(p.Org), p} {
+		list, err := r.List(ctx, whose)
 		if err != nil {
 			return nil, err
 		}
@@ -323,51 +338,45 @@ func (r *Service) offered(ctx context.Context, t *Turn) ([]agent.Server, error) 
 			chosen[s.ID], changed = ownedServer{Server: s, owner: whose, space: chosen[s.ID].space}, true
 		}
 	}
-	if !changed {
-		var spaces []string
-		for _, own := range chosen {
-			spaces = append(spaces, own.space)
+	var offered []agent.Server
+	var spaces []string
+	if changed {
+		offered = []agent.Server{}
+		order := func(a, b ownedServer) int { return byPriority(a.Server, b.Server) }
+		for _, s := range slices.SortedFunc(maps.Values(chosen), order) {
+			if !s.Enabled {
+				continue
+			}
+			space, err := r.connect(ctx, s)
+			if err != nil { // the conversation goes on without it
+				r.Log.WarnContext(ctx, "mcp_discovery_error", "event", "mcp_discovery_error", "user_id", p.User, "server_url", s.URL, "error", err)
+				continue
+			}
+			offered = append(offered, agent.Server{Space: space, ID: s.ID, Name: cmp.Or(s.Name, s.ID), Tools: s.AllowedTools})
+			spaces = append(spaces, space)
 		}
-		r.awaitServers(ctx, t, spaces)
-		return nil, nil
-	}
-	offered, spaces := []agent.Server{}, []string{}
-	order := func(a, b ownedServer) int { return byPriority(a.Server, b.Server) }
-	for _, s := range slices.SortedFunc(maps.Values(chosen), order) {
-		if server, ok := r.connect(ctx, p, s); ok {
-			offered, spaces = append(offered, server), append(spaces, server.Space)
+	} else {
+		for _, upstream := range chosen {
+			spaces = append(spaces, upstream.space)
 		}
 	}
-	r.awaitServers(ctx, t, spaces)
+	r.Upstreams.Await(ctx, spaces, func(count int) { say(fmt.Sprintf("Connecting to %d server(s)...", count)) })
 	return offered, nil
-}
-
-// awaitServers waits a while for servers that were not tried yet, so that the first
-// message after a start has their tools.
-func (r *Service) awaitServers(ctx context.Context, t *Turn, spaces []string) {
-	unknown := r.options.Servers.Unknown(spaces)
-	if len(unknown) == 0 {
-		return
-	}
-	t.emit(agent.Status{Message: fmt.Sprintf("Connecting to %d server(s)...", len(unknown))})
-	ctx, cancel := context.WithTimeout(ctx, discoverWait)
-	defer cancel()
-	r.options.Servers.Await(ctx, unknown)
 }
 
 // ownedServer is a server and whose it is: the organisation's or the person's.
 type ownedServer struct {
 	Server
-	owner Person
-	space string // its namespace, if it is an upstream of the configuration
+	owner profile.Person
+	space string // its namespace, if it is an upstream
 }
 
-// ownServers returns the upstreams of the configuration that exist for a person, by their
-// names in the person's organisation.
-func (r *Service) ownServers(ctx context.Context, p Person) (list []ownedServer) {
-	who := principal.Of(asPerson(ctx, principal.Of(ctx), p))
+// upstreams returns the upstreams that exist for a person, by their names in the person's
+// organisation.
+func (r *Registry) upstreams(ctx context.Context, p profile.Person) (list []ownedServer) {
+	who := principal.Of(p.With(ctx, principal.Of(ctx)))
 	all := map[string]Server{}
-	for _, own := range r.options.Servers.Own() {
+	for _, own := range r.Upstreams.All() {
 		all[own.ID] = own
 	}
 	for _, space := range who.Visible(slices.Collect(maps.Keys(all))) {
@@ -378,20 +387,18 @@ func (r *Service) ownServers(ctx context.Context, p Person) (list []ownedServer)
 	return list
 }
 
-// connect connects a server. A failure does not affect the conversation.
-func (r *Service) connect(ctx context.Context, p Person, s ownedServer) (agent.Server, bool) {
-	if !s.Enabled {
-		return agent.Server{}, false
+// connect returns the namespace of a server, which it connects if it is a person's own. Other
+// namespaces than those of upstreams that the person has, and of servers of their own, cannot
+// be named: the private ones of other people have names, too.
+func (r *Registry) connect(ctx context.Context, s ownedServer) (space string, err error) {
+	switch {
+	case s.URL != "" && s.Space == "":
+		return r.Upstreams.Connect(ctx, s.owner, s.Server)
+	case s.space == "":
+		return "", fault.New(fault.NotFound, "no upstream %q", s.ID)
+	default:
+		return s.space, nil
 	}
-	space := cmp.Or(s.space, s.ID)
-	if s.URL != "" && s.Space == "" {
-		var err error
-		if space, err = r.options.Servers.Connect(ctx, s.owner, s.Server); err != nil {
-			r.options.Log.WarnContext(ctx, "mcp_discovery_error", "event", "mcp_discovery_error", "user_id", p.User, "server_url", s.URL, "error", err)
-			return agent.Server{}, false
-		}
-	}
-	return agent.Server{Space: space, ID: s.ID, Name: cmp.Or(s.Name, s.ID), Tools: s.AllowedTools}, true
 }
 
 // storedServer is a server as it is stored. A token is encrypted, and bound to its owner and
@@ -405,7 +412,7 @@ type storedServer struct {
 // bareServer is a Server without its UnmarshalJSON.
 type bareServer Server
 
-func (r *Service) sealed(p Person, s Server) (storedServer, error) {
+func (r *Registry) sealed(p profile.Person, s Server) (storedServer, error) {
 	k := storedServer{bareServer: bareServer(s), Namespace: s.Space}
 	if s.Space != "" {
 		k.URL, k.AuthToken = "", ""
@@ -413,29 +420,29 @@ func (r *Service) sealed(p Person, s Server) (storedServer, error) {
 	if k.AuthToken == "" {
 		return k, nil
 	}
-	if r.options.Secrets.Key == nil {
+	if r.Secrets.Key == nil {
 		return k, fault.New(fault.Unavailable, "tokens of servers cannot be stored here")
 	}
 	k.AuthToken = ""
 	var err error
-	k.Sealed, err = r.options.Secrets.Seal(s.AuthToken, aboutToken(p, s)...)
+	k.Sealed, err = r.Secrets.Seal(s.AuthToken, aboutToken(p, s)...)
 	return k, err
 }
 
 // unsealed returns the server with its token, or without it if it cannot be decrypted,
 // so that the server can still be removed or changed.
-func (r *Service) unsealed(ctx context.Context, p Person, k storedServer) Server {
+func (r *Registry) unsealed(ctx context.Context, p profile.Person, k storedServer) Server {
 	s := Server(k.bareServer)
 	s.Space, s.AuthToken = k.Namespace, ""
-	if len(k.Sealed) == 0 || r.options.Secrets.Key == nil {
+	if len(k.Sealed) == 0 || r.Secrets.Key == nil {
 		return s
 	}
-	if err := r.options.Secrets.Open(k.Sealed, &s.AuthToken, aboutToken(p, s)...); err != nil {
-		r.options.Log.WarnContext(ctx, "decrypt token of a server", "org", p.Org, "user_id", p.User, "server", s.ID, "error", err, "hint", fault.HintOf(err))
+	if err := r.Secrets.Open(k.Sealed, &s.AuthToken, aboutToken(p, s)...); err != nil {
+		r.Log.WarnContext(ctx, "decrypt token of a server", "org", p.Org, "user_id", p.User, "server", s.ID, "error", err, "hint", fault.HintOf(err))
 	}
 	return s
 }
 
-func aboutToken(p Person, s Server) []string {
+func aboutToken(p profile.Person, s Server) []string {
 	return []string{"server of a chat", p.Org, p.User, s.ID, s.URL}
 }
