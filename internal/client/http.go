@@ -149,6 +149,6 @@ func recordAudit(ctx context.Context, store *db.DB, loaded *config.Loaded, actio
 		return err
 	}
 	who := principal.Of(ctx)
-	log.Record(ctx, audit.Draft{Who: who.ID, Name: who.Name, Client: who.User, Action: action, Subject: subject, Args: audit.Digest(nil), Decision: "allow"})
+	log.Record(ctx, audit.Entry{Who: who.ID, Name: who.Name, Client: who.User, Action: action, Subject: subject, Args: audit.Digest(nil), Decision: "allow"})
 	return log.Close(ctx)
 }

@@ -52,8 +52,5 @@ func (srv *Server) openErasure(ctx context.Context) (err error) {
 		People: srv.people.Store, Keys: srv.keys, Tables: personalTables(), Parts: parts,
 		Audit: srv.auditAdmin, Log: srv.log,
 	})
-	if err == nil {
-		err = srv.keys.Adopt(ctx, personalTables())
-	}
 	return err
 }

@@ -30,7 +30,6 @@ var impersonal = map[string]string{
 	"as_clients":    "programs",
 	"as_requests":   "of browsers, for minutes; who will consent is not known yet",
 	"signin_flows":  "of browsers, for minutes; who will sign in is not known yet",
-	"audit_entries": "empty: entries are in audit_log", "audit_pages": "likewise",
 	"audit_chains":  "hashes",
 	"audit_log":     "a part of its own: audit.Log.Erase",
 	"erasures":      "deleted when the erasure is finished",

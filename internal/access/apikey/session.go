@@ -44,11 +44,11 @@ func (r *Store) BeginSession(ctx context.Context, token string) (cookie string, 
 	cookie = rand.Text()
 	hash := HashOf(cookie)
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
-		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE expires < $1", micros(now)); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE expires < $1", db.UnixMicro(now)); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, "INSERT INTO access_sessions (hash, token, created, expires) VALUES ($1, $2, $3, $4)",
-			hash[:], s.token[:], micros(now), micros(s.expires))
+			hash[:], s.token[:], db.UnixMicro(now), db.UnixMicro(s.expires))
 		return err
 	})
 	return cookie, p, err
@@ -86,13 +86,11 @@ var errSession = fault.New(fault.NeedsAuth, "the session has ended").WithHint("l
 
 func (r *Store) loadSession(ctx context.Context, hash Hash) (s session, err error) {
 	var token []byte
-	var expires int64
-	err = r.db.QueryRow(ctx, "SELECT token, expires FROM access_sessions WHERE hash = $1", hash[:]).Scan(&token, &expires)
+	err = r.db.QueryRow(ctx, "SELECT token, expires FROM access_sessions WHERE hash = $1", hash[:]).Scan(&token, db.Micros(&s.expires))
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, errSession
 	}
 	copy(s.token[:], token)
-	s.expires = moment(expires)
 	return s, err
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/personal"
 )
@@ -24,30 +23,15 @@ const columns = "name, hash, rights, created, expires, revoked, used"
 func scan(row db.Scanner) (k Key, err error) {
 	var hash []byte
 	var rights string
-	var created, expires, revoked, used int64
-	if err := row.Scan(&k.Name, &hash, &rights, &created, &expires, &revoked, &used); err != nil {
+	err = row.Scan(&k.Name, &hash, &rights, db.Micros(&k.Created), db.Micros(&k.Expires), db.Micros(&k.Revoked), db.Micros(&k.Used))
+	if err != nil {
 		return k, err
 	}
 	copy(k.Hash[:], hash)
-	k.Created, k.Expires, k.Revoked, k.Used = moment(created), moment(expires), moment(revoked), moment(used)
 	if err := json.Unmarshal([]byte(rights), &k.Rights); err != nil {
 		return k, fmt.Errorf("read the rights of key %s: %w", k.Name, err)
 	}
 	return k, nil
-}
-
-func moment(micros int64) time.Time {
-	if micros == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(micros).UTC()
-}
-
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
 }
 
 // load reads the table if its version differs from known, else only the version.
@@ -87,7 +71,7 @@ func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err err
 	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO access_keys (owner, name, hash, rights, created, expires) VALUES ($1, $2, $3, $4, $5, $6)",
-			k.ref().owner, k.Name, k.Hash[:], string(rights), micros(k.Created), micros(k.Expires))
+			k.ref().owner, k.Name, k.Hash[:], string(rights), db.UnixMicro(k.Created), db.UnixMicro(k.Expires))
 		if err != nil {
 			return err
 		}
@@ -179,7 +163,7 @@ func (r *Store) Revoke(ctx context.Context, named string) (Key, error) {
 		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE token = $1", key.Hash[:]); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "UPDATE access_keys SET revoked = $2, version = version + 1 WHERE hash = $1 AND revoked = 0", key.Hash[:], micros(key.Revoked)); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE access_keys SET revoked = $2, version = version + 1 WHERE hash = $1 AND revoked = 0", key.Hash[:], db.UnixMicro(key.Revoked)); err != nil {
 			return err
 		}
 		return tx.Notify(Topic, key.ID())
@@ -195,48 +179,6 @@ func (r *Store) Revoke(ctx context.Context, named string) (Key, error) {
 
 // refreshOwn reads the keys again after a change by this node.
 func (r *Store) refreshOwn(ctx context.Context) error { return r.Refresh(context.WithoutCancel(ctx)) }
-
-// Adopt gives people what their keys made when it still belonged to the keys, by their names.
-// It does nothing for keys that were made since, or that it has seen.
-func (r *Store) Adopt(ctx context.Context, tables []personal.Table) error {
-	var orphans []Key
-	var names []string
-	err := r.db.Read(ctx, func(tx *db.Tx) (err error) {
-		if orphans, err = db.All(ctx, tx, scan, "SELECT "+columns+` FROM access_keys WHERE owner = '' AND rights LIKE '%"person":"%' ORDER BY name`); err != nil {
-			return err
-		}
-		names, err = tx.Tables(ctx)
-		return err
-	})
-	for _, k := range orphans {
-		if err != nil || k.Person == "" {
-			continue
-		}
-		for _, table := range tables {
-			if slices.Contains(names, table.Name) {
-				err = errors.Join(err, r.adopt(ctx, &k, table))
-			}
-		}
-		if err == nil {
-			err = r.db.Exec(ctx, "UPDATE access_keys SET owner = $2, version = version + 1 WHERE hash = $1", k.Hash[:], k.ref().owner)
-		}
-	}
-	return err
-}
-
-// adopt gives the person the rows of one table. Where the person has rows with the same names,
-// those of the key stay apart: they are exported and erased with the person.
-func (r *Store) adopt(ctx context.Context, k *Key, table personal.Table) error {
-	was, owner := principal.KeyPrefix+k.Name, k.ref().owner
-	rename := func(to string) error {
-		return r.db.Write(ctx, func(tx *db.Tx) error { return table.Rename(ctx, tx, was, to) })
-	}
-	err := rename(owner)
-	if errors.Is(err, db.ErrUnique) {
-		err = rename(owner + "/" + was)
-	}
-	return err
-}
 
 // Personal lists the tables with people's keys, and how often they were used.
 func Personal() []personal.Table {

@@ -98,7 +98,7 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 	if o.MaxAge <= 0 {
 		o.MaxAge = fresh
 	}
-	if err := store.Migrate(ctx, "keyring", Migrations); err != nil { // the name from before the package was called apikey
+	if err := store.Migrate(ctx, "keyring", Migrations); err != nil {
 		return nil, err
 	}
 	r := &Store{

@@ -128,7 +128,7 @@ func (r *Store) Flush(ctx context.Context) error {
 	totals := map[string]int64{}
 	err := r.db.Write(ctx, func(tx *db.Tx) error {
 		for hash, at := range used {
-			if _, err := tx.Exec(ctx, "UPDATE access_keys SET used = $2 WHERE hash = $1 AND used < $2", hash[:], micros(at)); err != nil {
+			if _, err := tx.Exec(ctx, "UPDATE access_keys SET used = $2 WHERE hash = $1 AND used < $2", hash[:], db.UnixMicro(at)); err != nil {
 				return err
 			}
 		}

@@ -36,8 +36,8 @@ type Options struct {
 
 // Tokens verifies tokens of other issuers.
 type Tokens interface {
-	// Principal returns whom a request's token identifies; fault.NeedsAuth if it is not valid.
-	Principal(r *http.Request) (principal.Principal, error)
+	// Principal returns whom a token identifies; fault.NeedsAuth if it is not valid.
+	Principal(ctx context.Context, token string) (principal.Principal, error)
 	// Metadata is the URL of the protected resource metadata, which names the issuers.
 	Metadata(r *http.Request) string
 	// ScopeName is what clients request from the issuer to get a scope; empty if unknown.

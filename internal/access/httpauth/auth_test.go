@@ -2,6 +2,7 @@ package httpauth_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -150,9 +151,9 @@ func TestRouteWithoutScope(t *testing.T) {
 // otherIssuer accepts any token but "b.a.d"; "l.at.e" cannot be verified.
 type otherIssuer struct{ asked atomic.Int32 }
 
-func (o *otherIssuer) Principal(r *http.Request) (principal.Principal, error) {
+func (o *otherIssuer) Principal(_ context.Context, token string) (principal.Principal, error) {
 	o.asked.Add(1)
-	switch _, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); token {
+	switch token {
 	case "b.a.d":
 		return principal.Anonymous(), fault.New(fault.NeedsAuth, "the token is not valid").WithHint("get a new token")
 	case "l.at.e":

@@ -79,7 +79,7 @@ func (a *Authenticator) verify(r *http.Request, token string) (*access, error) {
 	}
 	who, err := a.options.Keys.Authenticate(r.Context(), token)
 	if err != nil && a.options.Tokens != nil && fault.CodeOf(err) == fault.Denied && strings.Count(token, ".") == 2 {
-		if who, err = a.options.Tokens.Principal(r); err == nil {
+		if who, err = a.options.Tokens.Principal(r.Context(), token); err == nil {
 			err = a.options.Keys.Check(who) // of somebody who signs in here too, and was blocked
 		}
 	}

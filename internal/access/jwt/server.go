@@ -1,21 +1,17 @@
 // Package jwt is an OAuth resource server. It verifies JSON Web Tokens of the issuers
-// in the configuration, and informs clients which issuers there are. The MCP SDK checks
-// the bearer token of a request, and go-oidc checks signature, issuer, audience and
-// times. Issuers are only asked for their metadata and public keys. A token is never
-// passed on.
+// in the configuration, and informs clients which issuers there are. go-oidc checks
+// signature, issuer, audience and times. Issuers are only asked for their metadata and
+// public keys. A token is never passed on.
 package jwt
 
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -66,56 +62,32 @@ const (
 	ahead  = 5 * time.Minute
 )
 
-// Principal returns the principal of a request's token. The error is fault.NeedsAuth
-// if the token is not valid, and fault.Unavailable if that cannot be checked.
-// || The SDK does not check scopes, because it requires every scope of a list. Here
-// one of several values may be enough, and API keys pass the same check of scopes.
-func (s *Server) Principal(r *http.Request) (principal.Principal, error) {
-	v := sdkResponse{header: http.Header{}, who: principal.Anonymous()}
-	check := func(ctx context.Context, token string, _ *http.Request) (info *auth.TokenInfo, err error) {
-		if info, v.err = s.verify(ctx, token); v.err != nil {
-			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, v.err)
-		}
-		return info, nil
+// Principal returns the principal of a token. The error is fault.NeedsAuth if the token is not
+// valid, and fault.Unavailable if that cannot be checked. It contains nothing of the token.
+func (s *Server) Principal(ctx context.Context, token string) (principal.Principal, error) {
+	issuer, ok := s.issuerOf(token)
+	if !ok {
+		return principal.Anonymous(), fault.New(fault.NeedsAuth, "the token's issuer is unknown").WithHint("use a token of %s", s.names())
 	}
-	admit := func(_ http.ResponseWriter, r *http.Request) {
-		v.who, v.admitted = principalOf(auth.TokenInfoFromContext(r.Context())), true
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	check, err := s.verifier(ctx, issuer)
+	if err != nil {
+		return principal.Anonymous(), err
 	}
-	auth.RequireBearerToken(check, &auth.RequireBearerTokenOptions{ClockSkew: leeway})(http.HandlerFunc(admit)).ServeHTTP(&v, r)
-	if v.err == nil && !v.admitted {
-		v.err = fault.New(fault.NeedsAuth, "the token is refused: %s", strings.TrimSpace(v.said.String()))
+	var fetchErr error
+	good, err := check.Verify(context.WithValue(ctx, fetchErrorKey{}, &fetchErr), token)
+	switch {
+	case fetchErr != nil:
+		return principal.Anonymous(), fetchErr
+	case err != nil:
+		return principal.Anonymous(), issuer.refusal(err)
 	}
-	return v.who, v.err
-}
-
-// sdkResponse receives the SDK's response to a refused request. The caller writes the
-// response itself, the same way as for API keys.
-type sdkResponse struct {
-	header   http.Header
-	said     strings.Builder
-	err      error
-	admitted bool
-	who      principal.Principal
-}
-
-func (v *sdkResponse) Header() http.Header            { return v.header }
-func (v *sdkResponse) Write(text []byte) (int, error) { return v.said.Write(text) }
-func (v *sdkResponse) WriteHeader(int)                {}
-
-// The keys of what is added to the SDK's token information.
-const (
-	aboutName = "name"
-	aboutUser = "user"
-	aboutOrg  = "org"
-)
-
-// principalOf returns the principal of a verified token. Its expiry allows for clock
-// skew too; otherwise a token could be accepted and then expire at once.
-func principalOf(info *auth.TokenInfo) principal.Principal {
-	about := func(what string) string { text, _ := info.Extra[what].(string); return text }
-	p := principal.Principal{ID: info.UserID, Name: about(aboutName), User: about(aboutUser), Org: about(aboutOrg), Expires: info.Expiration.Add(leeway)}
-	for _, s := range info.Scopes {
-		p.Scopes = append(p.Scopes, principal.Scope(s))
+	if err := issuer.checkTimes(good); err != nil {
+		return principal.Anonymous(), err
 	}
-	return p
+	if err := issuer.checkKind(token, good); err != nil {
+		return principal.Anonymous(), err
+	}
+	return issuer.principal(good)
 }

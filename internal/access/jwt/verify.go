@@ -2,7 +2,6 @@ package jwt
 
 import (
 	"cmp"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -21,55 +19,25 @@ import (
 // verify a token could make one.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
 
-// verify returns the claims of a valid token. Its errors contain nothing of an invalid
-// one.
-func (s *Server) verify(ctx context.Context, token string) (*auth.TokenInfo, error) {
-	issuer, ok := s.issuerOf(token)
-	if !ok {
-		return nil, fault.New(fault.NeedsAuth, "the token's issuer is unknown").WithHint("use a token of %s", s.names())
-	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	check, err := s.verifier(ctx, issuer)
-	if err != nil {
-		return nil, err
-	}
-	var fetchErr error
-	good, err := check.Verify(context.WithValue(ctx, fetchErrorKey{}, &fetchErr), token)
-	switch {
-	case fetchErr != nil:
-		return nil, fetchErr
-	case err != nil:
-		return nil, issuer.refusal(err)
-	}
-	if err := issuer.checkTimes(good); err != nil {
-		return nil, err
-	}
-	if err := issuer.checkKind(token, good); err != nil {
-		return nil, err
-	}
-	return issuer.info(good)
-}
-
-// info returns what the claims of a valid token say about its holder. Subjects are unique
-// only within their issuer, so the user has both.
-func (i Issuer) info(good *oidc.IDToken) (*auth.TokenInfo, error) {
+// principal returns whom a valid token identifies. Subjects are unique only within their issuer, so
+// the user has both. The expiry allows for clock skew too; otherwise a token could be accepted and
+// then expire at once.
+func (i Issuer) principal(good *oidc.IDToken) (principal.Principal, error) {
 	var claims struct {
 		Scope string          `json:"scope"`
 		Scp   json.RawMessage `json:"scp"`
 		Name  string          `json:"name"`
 	}
 	if good.Claims(&claims) != nil {
-		return nil, fault.New(fault.NeedsAuth, "the token's claims cannot be read")
+		return principal.Anonymous(), fault.New(fault.NeedsAuth, "the token's claims cannot be read")
 	}
 	if good.Subject == "" {
-		return nil, fault.New(fault.NeedsAuth, "the token has no subject")
+		return principal.Anonymous(), fault.New(fault.NeedsAuth, "the token has no subject")
 	}
 	user := i.URL + "#" + good.Subject
-	return &auth.TokenInfo{
-		UserID: principal.TokenPrefix + user, Expiration: good.Expiry,
+	return principal.Principal{
+		ID: principal.TokenPrefix + user, Name: cmp.Or(claims.Name, good.Subject), User: user, Org: i.Org, Expires: good.Expiry.Add(leeway),
 		Scopes: i.scopes(append(strings.Fields(claims.Scope), claimValues(claims.Scp)...)),
-		Extra:  map[string]any{aboutName: cmp.Or(claims.Name, good.Subject), aboutUser: user, aboutOrg: i.Org},
 	}, nil
 }
 
@@ -160,11 +128,11 @@ func (s *Server) names() string {
 }
 
 // scopes returns the scopes that the values of a token's scope grant.
-func (i Issuer) scopes(words []string) (scopes []string) {
+func (i Issuer) scopes(words []string) (scopes []principal.Scope) {
 	for _, word := range words {
 		for _, s := range i.grants(word) {
-			if !slices.Contains(scopes, string(s)) {
-				scopes = append(scopes, string(s))
+			if !slices.Contains(scopes, s) {
+				scopes = append(scopes, s)
 			}
 		}
 	}

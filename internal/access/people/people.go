@@ -5,6 +5,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -180,10 +181,7 @@ func load(ctx context.Context, tx *db.Tx) (map[string]Person, error) {
 const columns = "id, name, email, created, seen, blocked, verified"
 
 func scan(row db.Scanner) (p Person, err error) {
-	var created, seen, blocked int64
-	err = row.Scan(&p.ID, &p.Name, &p.Email, &created, &seen, &blocked, &p.Verified)
-	p.Created, p.Seen, p.Blocked = moment(created), moment(seen), moment(blocked)
-	return p, err
+	return p, row.Scan(&p.ID, &p.Name, &p.Email, db.Micros(&p.Created), db.Micros(&p.Seen), db.Micros(&p.Blocked), &p.Verified)
 }
 
 type member struct {
@@ -199,13 +197,6 @@ func scanMember(row db.Scanner) (m member, err error) {
 	return m, json.Unmarshal([]byte(roles), &m.Roles)
 }
 
-func moment(micros int64) time.Time {
-	if micros == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(micros).UTC()
-}
-
 // List returns all people, by age.
 func (s *Store) List(ctx context.Context) (list []Person, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
@@ -217,10 +208,7 @@ func (s *Store) List(ctx context.Context) (list []Person, err error) {
 		return err
 	})
 	slices.SortFunc(list, func(a, b Person) int {
-		if c := a.Created.Compare(b.Created); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
 	})
 	return list, err
 }

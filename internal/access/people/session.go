@@ -70,9 +70,10 @@ var errSession = fault.New(fault.NeedsAuth, "the session has ended").WithHint("s
 // ended, and fault.Denied if the person may not do anything any more.
 func (s *Store) Session(ctx context.Context, cookie string) (principal.Principal, error) {
 	var person, org string
-	var expires int64
-	err := s.db.QueryRow(ctx, "SELECT person, org, expires FROM people_sessions WHERE hash = $1", hashOf(cookie)).Scan(&person, &org, &expires)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= s.options.Now().UnixMicro() {
+	var expires time.Time
+	err := s.db.QueryRow(ctx, "SELECT person, org, expires FROM people_sessions WHERE hash = $1", hashOf(cookie)).
+		Scan(&person, &org, db.Micros(&expires))
+	if errors.Is(err, sql.ErrNoRows) || err == nil && !expires.After(s.options.Now()) {
 		return principal.Anonymous(), errSession
 	}
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *Store) Session(ctx context.Context, cookie string) (principal.Principal
 	}
 	who, err := s.Principal(ctx, person, org)
 	if err == nil {
-		who.Expires = moment(expires)
+		who.Expires = expires
 	}
 	return who, err
 }
@@ -157,12 +158,8 @@ func (s *Store) sessions(ctx context.Context, where string, args ...any) (list [
 // Claim reports whether this process is the one that asks the provider about a session
 // now.
 func (s *Store) Claim(ctx context.Context, f Stored) (mine bool, err error) {
-	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Exec(ctx, "UPDATE people_sessions SET checked = $3 WHERE hash = $1 AND checked = $2", f.hash, f.checked, s.options.Now().UnixMicro())
-		mine = n == 1
-		return err
-	})
-	return mine, err
+	n, err := s.db.Change(ctx, "UPDATE people_sessions SET checked = $3 WHERE hash = $1 AND checked = $2", f.hash, f.checked, s.options.Now().UnixMicro())
+	return n == 1, err
 }
 
 // End ends a stored session.

@@ -118,17 +118,9 @@ func (s *Service) renew(ctx context.Context, was kept) (k kept, err error) {
 // claim acquires the right to renew tokens, among all nodes.
 func (s *Service) claim(ctx context.Context, k kept) (mine bool, err error) {
 	now := s.options.Clock.Now()
-	n, err := s.change(ctx, "UPDATE signin_tokens SET claimed_until = $3 WHERE id = $1 AND version = $2 AND claimed_until < $4",
+	n, err := s.db.Change(ctx, "UPDATE signin_tokens SET claimed_until = $3 WHERE id = $1 AND version = $2 AND claimed_until < $4",
 		k.id, k.version, now.Add(claimTime).UnixMicro(), now.UnixMicro())
 	return n == 1, err
-}
-
-func (s *Service) change(ctx context.Context, query string, args ...any) (n int64, err error) {
-	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		n, err = tx.Exec(ctx, query, args...)
-		return err
-	})
-	return n, err
 }
 
 // renewClaimed renews tokens that no other process renews now.
@@ -146,7 +138,7 @@ func (s *Service) renewClaimed(ctx context.Context, k kept) (kept, error) {
 		return k, errors.Join(errSignIn, s.forget(ctx, k))
 	}
 	if err != nil { // it may pass
-		_, releaseErr := s.change(ctx, "UPDATE signin_tokens SET claimed_until = 0 WHERE id = $1 AND version = $2", k.id, k.version)
+		releaseErr := s.db.Exec(ctx, "UPDATE signin_tokens SET claimed_until = 0 WHERE id = $1 AND version = $2", k.id, k.version)
 		return k, errors.Join(err, releaseErr)
 	}
 	k.Access, k.Expires = got.Access, got.Expires
@@ -175,7 +167,7 @@ func (s *Service) replace(ctx context.Context, k *kept) error {
 	if err != nil {
 		return err
 	}
-	n, err := s.change(ctx, "UPDATE signin_tokens SET sealed = $3, updated = $4, version = version + 1, claimed_until = 0 WHERE id = $1 AND version = $2",
+	n, err := s.db.Change(ctx, "UPDATE signin_tokens SET sealed = $3, updated = $4, version = version + 1, claimed_until = 0 WHERE id = $1 AND version = $2",
 		k.id, k.version, sealed, s.options.Clock.Now().UnixMicro())
 	if err == nil && n == 0 {
 		return errSignIn // they were deleted meanwhile
@@ -185,8 +177,7 @@ func (s *Service) replace(ctx context.Context, k *kept) error {
 }
 
 func (s *Service) forget(ctx context.Context, k kept) error {
-	_, err := s.change(ctx, "DELETE FROM signin_tokens WHERE id = $1", k.id)
-	return err
+	return s.db.Exec(ctx, "DELETE FROM signin_tokens WHERE id = $1", k.id)
 }
 
 // Subject has the tokens by which a provider knows a person. Those that have ended are

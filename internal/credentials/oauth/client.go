@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // Methods to authenticate at the token endpoint.
@@ -186,15 +187,15 @@ func (made registered) client(auth string) client {
 func (l *Logins) loadClient(ctx context.Context, upstream, issuer, redirect string) (client, error) {
 	var c client
 	var sealed []byte
-	var expires int64
+	var expires time.Time
 	err := l.db.QueryRow(ctx, `SELECT expires, sealed FROM oauth_clients WHERE upstream = $1 AND issuer = $2 AND redirect = $3`,
-		upstream, issuer, redirect).Scan(&expires, &sealed)
+		upstream, issuer, redirect).Scan(db.Micros(&expires), &sealed)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return c, nil
 	case err != nil:
 		return c, err
-	case expires > 0 && expires <= l.options.Clock.Now().UnixMicro():
+	case !expires.IsZero() && !expires.After(l.options.Clock.Now()):
 		return c, nil
 	}
 	return c, l.box.Open(sealed, &c, "client", upstream, issuer, redirect)
@@ -207,12 +208,5 @@ func (l *Logins) saveClient(ctx context.Context, upstream, issuer, redirect stri
 	}
 	return l.db.Exec(ctx, `INSERT INTO oauth_clients (upstream, issuer, redirect, expires, sealed) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (upstream, issuer, redirect) DO UPDATE SET expires = excluded.expires, sealed = excluded.sealed`,
-		upstream, issuer, redirect, micros(c.Expires), sealed)
-}
-
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
+		upstream, issuer, redirect, db.UnixMicro(c.Expires), sealed)
 }

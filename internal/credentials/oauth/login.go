@@ -60,7 +60,7 @@ func (l *Logins) save(ctx context.Context, s Server, have *login) error {
 				expires = excluded.expires, updated = excluded.updated, version = oauth_logins.version + 1, claimed_until = 0, failures = 0,
 				retry_at = 0, sealed = excluded.sealed
 			RETURNING version`,
-			s.Name, s.Owner, s.address(), have.Issuer, s.Org, StateActive, strings.Join(have.Scopes, " "), micros(have.Expires), now, sealed).
+			s.Name, s.Owner, s.address(), have.Issuer, s.Org, StateActive, strings.Join(have.Scopes, " "), db.UnixMicro(have.Expires), now, sealed).
 			Scan(&have.version); err != nil {
 			return err
 		}

@@ -1,8 +1,9 @@
 // Package oauth logs in to tool servers that require it. It finds the server's
 // authorization server, gets a token there with a person's consent, stores it
 // encrypted, renews it, and sends it only to the server it is for.
-// || A token belongs to one upstream, one URL, one issuer, and one owner or everybody.
-// Nodes with the same database share the stored tokens. Only one of them renews a token at a time, because
+//
+// A token belongs to one upstream, one URL, one issuer, and one owner or everybody. Nodes with
+// the same database share the stored tokens. Only one of them renews a token at a time, because
 // authorization servers treat the reuse of a refresh token as theft.
 package oauth
 
@@ -106,8 +107,7 @@ func (s Server) address() string {
 
 func (s Server) key() Key { return Key{s.Name, s.Owner, s.address()} }
 
-// subject is what an encrypted value is bound to. That of shared logins is as it was before
-// logins had owners.
+// subject is what an encrypted value is bound to.
 func (s Server) subject(kind, issuer, rest string) []string {
 	if s.Owner == "" {
 		return []string{kind, s.Name, issuer, rest}
@@ -181,10 +181,9 @@ func (l *Logins) Logout(ctx context.Context, upstream string) (bool, error) {
 	if err != nil {
 		return found, err
 	}
-	return found, l.db.Write(ctx, func(tx *db.Tx) error { // the logins of people need their registration
-		_, err := tx.Exec(ctx, `DELETE FROM oauth_clients WHERE upstream = $1 AND NOT EXISTS (SELECT 1 FROM oauth_logins WHERE upstream = $1)`, upstream)
-		return err
-	})
+	// The logins of people need their registration.
+	return found, l.db.Exec(ctx, `DELETE FROM oauth_clients WHERE upstream = $1
+		AND NOT EXISTS (SELECT 1 FROM oauth_logins WHERE upstream = $1)`, upstream)
 }
 
 // forgetKnown removes logins from the cache.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // How tokens are renewed.
@@ -279,13 +278,10 @@ func (f *fetcher) tokenEndpoint(ctx context.Context, s Server, c *Challenge) (pl
 
 // claim acquires the lease for renewing a login, among all nodes.
 func (l *Logins) claim(ctx context.Context, s Server, have login) (bool, error) {
-	now, n := l.options.Clock.Now(), int64(0)
-	err := l.db.Write(ctx, func(tx *db.Tx) (err error) {
-		n, err = tx.Exec(ctx, `UPDATE oauth_logins SET claimed_until = $6
-			WHERE upstream = $1 AND owner = $2 AND server = $3 AND issuer = $4 AND version = $5 AND claimed_until < $7 AND retry_at <= $7`,
-			s.Name, s.Owner, s.address(), have.Issuer, have.version, now.Add(claimTime).UnixMicro(), now.UnixMicro())
-		return err
-	})
+	now := l.options.Clock.Now()
+	n, err := l.db.Change(ctx, `UPDATE oauth_logins SET claimed_until = $6
+		WHERE upstream = $1 AND owner = $2 AND server = $3 AND issuer = $4 AND version = $5 AND claimed_until < $7 AND retry_at <= $7`,
+		s.Name, s.Owner, s.address(), have.Issuer, have.version, now.Add(claimTime).UnixMicro(), now.UnixMicro())
 	return n == 1, err
 }
 

@@ -130,9 +130,6 @@ func (l *Logins) revoke(ctx context.Context, r revocation) error {
 		return nil // it cannot be told
 	}
 	s := have.Server
-	if s.URL == "" { // stored before logins had owners
-		s = r.of
-	}
 	f, err := l.fetcher(s)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func fill(t *testing.T, d *db.DB, n int) *audit.Log {
 	t.Helper()
 	l := opened(t, d, audit.Options{Node: "a"})
 	for i := range n {
-		l.Record(t.Context(), audit.Draft{Who: "key:web", Name: "web", Action: audit.Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: audit.Digest(nil), Decision: "allow", Took: int64(i)})
+		l.Record(t.Context(), audit.Entry{Who: "key:web", Name: "web", Action: audit.Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: audit.Digest(nil), Decision: "allow", Took: int64(i)})
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestDeleteOld(t *testing.T) {
 	l := opened(t, d, audit.Options{Node: "a"})
 	now := time.Now()
 	for i := range 10 {
-		l.Record(t.Context(), audit.Draft{At: now.Add(time.Duration(i-10) * time.Hour), Action: audit.Call, Subject: "x"})
+		l.Record(t.Context(), audit.Entry{At: now.Add(time.Duration(i-10) * time.Hour), Action: audit.Call, Subject: "x"})
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestManyWriters(t *testing.T) {
 				for range 4 {
 					callers.Go(func() {
 						for range each / 4 {
-							l.Record(t.Context(), audit.Draft{Action: audit.Call, Subject: "x"})
+							l.Record(t.Context(), audit.Entry{Action: audit.Call, Subject: "x"})
 						}
 					})
 				}
@@ -133,7 +133,7 @@ func TestRecordEndsWithItsContext(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 2*queue + 3 {
-		l.Record(gone, audit.Draft{Action: audit.Call, Subject: "x"})
+		l.Record(gone, audit.Entry{Action: audit.Call, Subject: "x"})
 	}
 	close(release)
 	if err := <-held; err != nil {
@@ -151,11 +151,11 @@ func TestReadersSeeWhatWasRecorded(t *testing.T) {
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	l := opened(t, d, audit.Options{Node: "a"})
 	for n := range 5 {
-		l.Record(t.Context(), audit.Draft{Action: audit.Call, Subject: "x"})
+		l.Record(t.Context(), audit.Entry{Action: audit.Call, Subject: "x"})
 		if entries, err := l.Find(t.Context(), audit.Filter{}); err != nil || len(entries) != 2*n+1 {
 			t.Fatalf("%d entries (%v), want %d", len(entries), err, 2*n+1)
 		}
-		l.Record(t.Context(), audit.Draft{Action: audit.Call, Subject: "y"})
+		l.Record(t.Context(), audit.Entry{Action: audit.Call, Subject: "y"})
 		if chains, err := l.Chains(t.Context()); err != nil || len(chains) != 1 || chains[0].Seq != int64(2*n+2) {
 			t.Fatalf("chains %v (%v), want one of %d", chains, err, 2*n+2)
 		}
@@ -174,7 +174,7 @@ func TestHashIsOfTheEntry(t *testing.T) {
 	want := second.Hash
 	second.Hash = ""
 	raw, err := json.Marshal(second)
-	if err != nil || audit.Digest(raw).String() != want || second.Prev != entries[0].Hash {
+	if err != nil || audit.Digest(raw) != want || second.Prev != entries[0].Hash {
 		t.Errorf("%s is not the hash of %s", want, raw)
 	}
 }
@@ -195,7 +195,7 @@ func TestVerifyWhileEntriesAreAdded(t *testing.T) {
 				default:
 				}
 				l := opened(t, d, audit.Options{Node: "a"})
-				l.Record(t.Context(), audit.Draft{Action: audit.Call, Subject: "x"})
+				l.Record(t.Context(), audit.Entry{Action: audit.Call, Subject: "x"})
 				if err := l.Close(context.Background()); err != nil {
 					t.Error(err)
 				}

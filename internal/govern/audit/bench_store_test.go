@@ -15,8 +15,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-func call(i int) Draft {
-	d := Draft{
+func call(i int) Entry {
+	d := Entry{
 		At:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Millisecond),
 		Who: "key:web", Name: "web", Client: "3f1c9a52e3b14a71", Action: Call, Subject: "git.tool_" + strconv.Itoa(i%50), Args: Digest([]byte(`{"path":"/tmp/x"}`)),
 		Decision: "allow", Rule: "policy[3]", Size: 512, Took: 183,
@@ -24,8 +24,7 @@ func call(i int) Draft {
 	if i%20_000 == 1000 {
 		d.Subject = "git.rare"
 	}
-	_, _ = rand.Read(d.Trace[:])
-	_, _ = rand.Read(d.Request[:])
+	d.Trace, d.Request = rand.Text(), rand.Text()[:16]
 	return d
 }
 
@@ -76,17 +75,17 @@ func BenchmarkAdd(b *testing.B) {
 		for _, batch := range []int{1, 16, 256} {
 			b.Run(fmt.Sprintf("%s/%d", kind, batch), func(b *testing.B) {
 				s := openFor(b, fresh)
-				drafts := make([]Draft, batch)
-				for i := range drafts {
-					drafts[i] = call(i)
+				entries := make([]Entry, batch)
+				for i := range entries {
+					entries[i] = call(i)
 				}
 				b.ResetTimer()
 				began := cpuTime(b, s.db)
 				for n := range b.N {
-					for i := range drafts {
-						drafts[i].At = drafts[i].At.Add(time.Duration(batch) * time.Millisecond * time.Duration(min(n, 1)))
+					for i := range entries {
+						entries[i].At = entries[i].At.Add(time.Duration(batch) * time.Millisecond * time.Duration(min(n, 1)))
 					}
-					if _, err := s.add(context.Background(), "a", drafts); err != nil {
+					if err := s.add(context.Background(), "a", entries); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -103,11 +102,11 @@ func BenchmarkSearch(b *testing.B) {
 	for kind, fresh := range databases {
 		s := openFor(b, fresh)
 		for i := 0; i < entries; i += 250 {
-			drafts := make([]Draft, 250)
-			for j := range drafts {
-				drafts[j] = call(i + j)
+			some := make([]Entry, 250)
+			for j := range some {
+				some[j] = call(i + j)
 			}
-			if _, err := s.add(context.Background(), "a", drafts); err != nil {
+			if err := s.add(context.Background(), "a", some); err != nil {
 				b.Fatal(err)
 			}
 		}

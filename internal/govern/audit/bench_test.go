@@ -15,12 +15,11 @@ var args = []byte(`{"path":"/tmp/x","text":"hello"}`)
 
 // record records a relayed call.
 func record(ctx context.Context, l *audit.Log, subject string) {
-	d := audit.Draft{
+	d := audit.Entry{
 		Who: "key:web", Name: "web", Client: "3f1c9a52e3b14a71", Action: audit.Call, Subject: subject, Args: audit.Digest(args),
 		Decision: "allow", Rule: "policy[3]", Size: 512, Took: 183,
 	}
-	_, _ = rand.Read(d.Trace[:])
-	_, _ = rand.Read(d.Request[:])
+	d.Trace, d.Request = rand.Text(), rand.Text()[:16]
 	l.Record(ctx, d)
 }
 

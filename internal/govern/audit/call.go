@@ -50,19 +50,19 @@ func (l *Log) failing() (full bool, err error) {
 }
 
 func (l *Log) recordCall(ctx context.Context, i *tool.Invocation) {
-	d := newDraft(ctx, Call, i.Info.Ref.String(), i.Args)
+	e := newEntry(ctx, Call, i.Info.Ref.String(), i.Args)
 	if i.Call.Caller != nil {
-		d.Client, d.Agent = i.Call.Caller.ID, i.Call.Caller.Agent
+		e.Client, e.Agent = i.Call.Caller.ID, i.Call.Caller.Agent
 	}
-	d.At, d.Decision, d.Rule = i.Began, "allow", i.Rule
+	e.At, e.Decision, e.Rule = i.Began, "allow", i.Rule
 	switch {
 	case i.Denied:
-		d.Decision = "deny"
+		e.Decision = "deny"
 	case i.Asked:
-		d.Decision = "ask" // the call that follows the decision has an entry of its own
+		e.Decision = "ask" // the call that follows the decision has an entry of its own
 	}
-	d.Took, d.Size, d.Error = i.Took.Microseconds(), int64(len(i.Result.Raw)), errorCode(i.Result, i.Err)
-	l.Record(ctx, d)
+	e.Took, e.Size, e.Error = i.Took.Microseconds(), int64(len(i.Result.Raw)), errorCode(i.Result, i.Err)
+	l.Record(ctx, e)
 }
 
 // errorCode names what went wrong, if anything.
@@ -80,9 +80,9 @@ func errorCode(result tool.Result, err error) string {
 // RecordAction records what an administrator did. A nil log records nothing.
 func (l *Log) RecordAction(ctx context.Context, action, subject string, detail []byte) {
 	if l != nil {
-		d := newDraft(ctx, action, subject, detail)
-		d.Decision = "allow"
-		l.Record(ctx, d)
+		e := newEntry(ctx, action, subject, detail)
+		e.Decision = "allow"
+		l.Record(ctx, e)
 	}
 }
 
@@ -92,11 +92,11 @@ func (l *Log) RecordLogin(ctx context.Context, action, from string, allowed bool
 	if l == nil {
 		return
 	}
-	d := newDraft(ctx, action, from, nil)
-	if d.Decision = "allow"; !allowed {
-		d.Decision, d.Error = "deny", string(fault.Denied)
+	e := newEntry(ctx, action, from, nil)
+	if e.Decision = "allow"; !allowed {
+		e.Decision, e.Error = "deny", string(fault.Denied)
 	}
-	l.Record(ctx, d)
+	l.Record(ctx, e)
 }
 
 // RecordDelivery records a request to a webhook; refusal is why it was refused, or "". A
@@ -105,22 +105,25 @@ func (l *Log) RecordDelivery(ctx context.Context, hook string, body []byte, refu
 	if l == nil {
 		return
 	}
-	d := newDraft(ctx, "webhook", hook, body)
-	if d.Decision = "allow"; refusal != "" {
-		d.Decision, d.Rule, d.Error = "deny", refusal, string(fault.NeedsAuth)
+	e := newEntry(ctx, "webhook", hook, body)
+	if e.Decision = "allow"; refusal != "" {
+		e.Decision, e.Rule, e.Error = "deny", refusal, string(fault.NeedsAuth)
 	}
-	l.Record(ctx, d)
+	l.Record(ctx, e)
 }
 
-// newDraft is an entry about what the principal of ctx does. It holds a digest of the
+// newEntry is an entry about what the principal of ctx does. It holds a digest of the
 // arguments, because their memory may be used again after the call.
-func newDraft(ctx context.Context, action, subject string, args []byte) Draft {
+func newEntry(ctx context.Context, action, subject string, args []byte) Entry {
 	p := principal.Of(ctx)
-	d := Draft{Who: p.ID, Name: p.Name, Org: p.Org, For: cmp.Or(p.Person, p.User), By: p.Client, Grant: p.Grant, Client: p.User, Action: action, Subject: subject, Args: Digest(args)}
-	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
-		d.Trace, d.Request = span.TraceID(), span.SpanID()
+	e := Entry{
+		Who: p.ID, Name: p.Name, Org: p.Org, For: cmp.Or(p.Person, p.User), By: p.Client, Grant: p.Grant, Client: p.User,
+		Action: action, Subject: subject, Args: Digest(args),
 	}
-	return d
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		e.Trace, e.Request = span.TraceID().String(), span.SpanID().String()
+	}
+	return e
 }
 
 // Connect is the action of an entry about a connection of a sandboxed program.
@@ -132,15 +135,15 @@ func (l *Log) RecordConnection(c egress.Connection) {
 	if l == nil {
 		return
 	}
-	d := Draft{
+	e := Entry{
 		At: c.Started, Who: "upstream:" + c.Server, Name: c.Server, Client: c.Address, Action: Connect, Subject: c.Destination(),
 		Decision: "allow", Rule: c.Rule, Size: c.Sent + c.Received, Took: (time.Duration(c.TookMS) * time.Millisecond).Microseconds(),
 	}
 	switch c.Outcome {
 	case egress.Refused:
-		d.Decision, d.Rule, d.Error = "deny", "network", string(fault.Denied)
+		e.Decision, e.Rule, e.Error = "deny", "network", string(fault.Denied)
 	case egress.Failed:
-		d.Error = string(fault.Unavailable)
+		e.Error = string(fault.Unavailable)
 	}
-	l.Record(context.Background(), d) // it belongs to no request; a log that is closed waits for nothing
+	l.Record(context.Background(), e) // it belongs to no request; a log that is closed waits for nothing
 }

@@ -54,62 +54,24 @@ type Entry struct {
 	Hash string `json:"hash"`
 }
 
-// Draft is an entry as the caller of Log.Record knows it. The log adds the node, the
-// sequence number and the hashes, and formats the binary fields, when it writes.
-type Draft struct {
-	At time.Time // zero is now
-
-	Who, Name, Org, For string
-	By, Grant           string
-	Client, Agent       string
-	Trace               [16]byte // zero is none
-	Request             [8]byte
-
-	Action, Subject string
-	Args            Sum
-	Decision, Rule  string
-
-	Size  int64
-	Error string
-	Took  int64 // microseconds
+// Digest is the SHA-256 of arguments.
+func Digest(args []byte) string {
+	sum := sha256.Sum256(args)
+	return hex.EncodeToString(sum[:])
 }
 
-// Sum is a SHA-256. Zero is none.
-type Sum [sha256.Size]byte
-
-// Digest is the sum of arguments.
-func Digest(args []byte) Sum { return sha256.Sum256(args) }
-
-// String is the sum in hexadecimal digits.
-func (s Sum) String() string {
-	var text [2 * len(s)]byte
-	hex.Encode(text[:], s[:])
-	return string(text[:])
-}
-
-// entry makes an entry without its place in the chain. Invalid UTF-8 is replaced, so
-// that a reader who decodes and encodes the entry gets the same text.
-func (d *Draft) entry() Entry {
-	return Entry{
-		At: d.At.UTC().Truncate(time.Microsecond), Who: valid(d.Who), Name: valid(d.Name),
-		Org: valid(d.Org), For: valid(d.For), By: valid(d.By), Grant: valid(d.Grant), Client: valid(d.Client), Agent: valid(d.Agent),
-		Trace: hexOf(d.Trace[:]), Request: hexOf(d.Request[:]), Args: hexOf(d.Args[:]),
-		Action: valid(d.Action), Subject: valid(d.Subject), Decision: valid(d.Decision), Rule: valid(d.Rule),
-		Size: d.Size, Error: valid(d.Error), Took: d.Took,
+// settle gives an entry the form in which it is stored: without invalid UTF-8 and parts of a
+// microsecond, so that a reader who decodes and encodes it gets the same text.
+func (e *Entry) settle() {
+	e.At = e.At.UTC().Truncate(time.Microsecond)
+	for _, text := range []*string{
+		&e.Who, &e.Name, &e.Org, &e.For, &e.By, &e.Grant, &e.Client, &e.Agent, &e.Action, &e.Subject, &e.Decision, &e.Rule, &e.Error,
+	} {
+		*text = valid(*text)
 	}
 }
 
 func valid(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
-
-// hexOf is a number in hexadecimal digits; zero is none.
-func hexOf(number []byte) string {
-	for _, b := range number {
-		if b != 0 {
-			return hex.EncodeToString(number)
-		}
-	}
-	return ""
-}
 
 // row is an entry as it is stored: its JSON, and the columns that it is found by.
 type row struct {
@@ -199,36 +161,12 @@ var inserts = sync.OnceValue(func() map[int]string {
 // entryEnd follows the hash in the JSON of an entry.
 const entryEnd = `"}`
 
-// appendUnsigned writes the text that the hash of an entry is made of: its JSON with
-// an empty hash. It is the text that encoding/json writes, in a fraction of the time:
-// every call is an entry.
-func (e *Entry) appendUnsigned(out []byte) []byte {
-	out = appendText(out, `{"node":`, e.Node)
-	out = strconv.AppendInt(append(out, `,"seq":`...), e.Seq, 10)
-	out = e.At.UTC().AppendFormat(append(out, `,"at":"`...), time.RFC3339Nano)
-	out = appendText(out, `","who":`, e.Who)
-	out = appendOptional(out, `,"name":`, e.Name)
-	out = appendOptional(out, `,"org":`, e.Org)
-	out = appendOptional(out, `,"for":`, e.For)
-	out = appendOptional(out, `,"by":`, e.By)
-	out = appendOptional(out, `,"grant":`, e.Grant)
-	out = appendOptional(out, `,"client":`, e.Client)
-	out = appendOptional(out, `,"agent":`, e.Agent)
-	out = appendOptional(out, `,"trace":`, e.Trace)
-	out = appendOptional(out, `,"request":`, e.Request)
-	out = appendText(out, `,"action":`, e.Action)
-	out = appendText(out, `,"subject":`, e.Subject)
-	out = appendOptional(out, `,"args":`, e.Args)
-	out = appendOptional(out, `,"decision":`, e.Decision)
-	out = appendOptional(out, `,"rule":`, e.Rule)
-	out = strconv.AppendInt(append(out, `,"size":`...), e.Size, 10)
-	out = appendOptional(out, `,"error":`, e.Error)
-	out = strconv.AppendInt(append(out, `,"took_us":`...), e.Took, 10)
-	if e.Redacted {
-		out = append(out, `,"redacted":true`...)
-	}
-	out = appendText(out, `,"prev":`, e.Prev)
-	return append(out, `,"hash":"`+entryEnd...)
+// unsigned is the text that the hash of an entry is made of: its JSON with an empty hash.
+func (e *Entry) unsigned() []byte {
+	plain := *e
+	plain.Hash = ""
+	text, _ := json.Marshal(plain) // it always encodes: times are between the years 0 and 9999
+	return text
 }
 
 // sign puts the hash into the JSON of an entry that was written without it.
@@ -239,40 +177,12 @@ func sign(unsigned []byte, hash string) string {
 // isSigned reports whether the hash in the JSON of an entry is the hash of its text.
 func isSigned(text, hash string) bool {
 	unsigned, ok := strings.CutSuffix(text, hash+entryEnd)
-	return ok && Digest([]byte(unsigned+entryEnd)).String() == hash
+	return ok && Digest([]byte(unsigned+entryEnd)) == hash
 }
 
 func decode(text string) (e Entry, err error) {
 	err = json.Unmarshal([]byte(text), &e)
 	return e, err
-}
-
-// appendOptional leaves out an empty text.
-func appendOptional(out []byte, key, text string) []byte {
-	if text == "" {
-		return out
-	}
-	return appendText(out, key, text)
-}
-
-// unescaped are the characters that encoding/json writes as they are.
-var unescaped = func() (set [256]bool) {
-	for c := byte(' '); c < 0x7f; c++ {
-		set[c] = !strings.ContainsRune(`"\<>&`, rune(c))
-	}
-	return set
-}()
-
-// appendText writes a member. Text with other characters is left to encoding/json.
-func appendText(out []byte, key, text string) []byte {
-	out = append(out, key...)
-	for i := range len(text) {
-		if !unescaped[text[i]] {
-			raw, _ := json.Marshal(text) // strings always encode
-			return append(out, raw...)
-		}
-	}
-	return append(append(append(out, '"'), text...), '"')
 }
 
 // redactedAtOnce bounds the entries that one transaction reads and changes.
@@ -348,7 +258,7 @@ func redact(ctx context.Context, tx *db.Tx, at place, p personal.Person) error {
 		return nil //nolint:nilerr // it was changed: Verify reports it
 	}
 	e = e.without(p)
-	r := rowOf(&e, sign(e.appendUnsigned(nil), e.Hash))
+	r := rowOf(&e, sign(e.unsigned(), e.Hash))
 	_, err = tx.Exec(ctx, `UPDATE audit_log SET who = $1, name = $2, subject = $3, entry = $4 WHERE node = $5 AND seq = $6`, r.who, r.name, r.subject, r.entry, at.node, at.seq)
 	return err
 }

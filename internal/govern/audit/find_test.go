@@ -63,12 +63,12 @@ func TestFind(t *testing.T) {
 		one := func(of []string) string { return of[random.IntN(len(of))] }
 		began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		for batch := range 40 {
-			var drafts []Draft
+			var entries []Entry
 			for range 1 + random.IntN(6) {
 				at := began.Add(time.Duration(batch)*time.Second - time.Duration(random.IntN(3)*random.IntN(8))*time.Second)
-				drafts = append(drafts, Draft{At: at, Org: one(someOrgs), Who: one(somePeople), Name: one(somePeople), Action: Call, Subject: one(someTools), Decision: one([]string{"allow", "deny", ""})})
+				entries = append(entries, Entry{At: at, Org: one(someOrgs), Who: one(somePeople), Name: one(somePeople), Action: Call, Subject: one(someTools), Decision: one([]string{"allow", "deny", ""})})
 			}
-			if _, err := s.add(t.Context(), one(someNodes), drafts); err != nil {
+			if err := s.add(t.Context(), one(someNodes), entries); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -121,15 +121,15 @@ func TestBrokenText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		drafts := []Draft{{Subject: "a\xffb\x00c", Who: `\ufffd`}, {Subject: "fine"}}
-		if _, err := s.add(t.Context(), "a", drafts); err != nil {
+		entries := []Entry{{Subject: "a\xffb\x00c", Who: `\ufffd`}, {Subject: "fine"}}
+		if err := s.add(t.Context(), "a", entries); err != nil {
 			t.Fatal(err)
 		}
 		list, err := s.Find(t.Context(), Filter{Node: "a", Tool: "a\xffb*"})
 		if err != nil || len(list) != 1 || list[0].Subject != "a\ufffdb\x00c" || list[0].Who != `\ufffd` {
 			t.Fatalf("%+v %v", list, err)
 		}
-		if got := Digest(list[0].appendUnsigned(nil)).String(); got != list[0].Hash {
+		if got := Digest(list[0].unsigned()); got != list[0].Hash {
 			t.Errorf("hash %s, want %s", got, list[0].Hash)
 		}
 		if found := problemsIn(t, s); found != "" {
@@ -146,11 +146,11 @@ func TestFindShowsOwnEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	drafts := []Draft{{Who: "person:ada", Org: "acme"}, {Who: "person:bob", Org: "acme"}, {Who: "person:ada", Org: "other"}, {Who: "key:web"}}
-	for i := range drafts {
-		drafts[i].At, drafts[i].Action, drafts[i].Subject = time.UnixMicro(int64(i+1)), Call, fmt.Sprint(i)
+	entries := []Entry{{Who: "person:ada", Org: "acme"}, {Who: "person:bob", Org: "acme"}, {Who: "person:ada", Org: "other"}, {Who: "key:web"}}
+	for i := range entries {
+		entries[i].At, entries[i].Action, entries[i].Subject = time.UnixMicro(int64(i+1)), Call, fmt.Sprint(i)
 	}
-	if _, err := s.add(t.Context(), "a", drafts); err != nil {
+	if err := s.add(t.Context(), "a", entries); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {

@@ -42,8 +42,8 @@ type Log struct {
 
 	mu       sync.Mutex
 	done     *sync.Cond // signalled when entries are settled
-	pending  []Draft
-	spare    []Draft // empty; becomes pending next
+	pending  []Entry
+	spare    []Entry // empty; becomes pending next
 	blocked  int     // callers that wait because the queue is full
 	closed   bool
 	accepted int   // all entries so far
@@ -65,7 +65,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	store, err := openStore(ctx, database, o.Log)
+	store, err := OpenStore(ctx, database)
 	if err != nil {
 		return nil, err
 	}
@@ -75,24 +75,25 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
 	return l, nil
 }
 
-// Record stores an entry soon. It waits only while the queue is full, and ctx lasts: then the
-// entry is stored beyond the queue, up to as many again, and lost after that, with a message.
-func (l *Log) Record(ctx context.Context, d Draft) {
-	if d.At.IsZero() {
-		d.At = l.options.Clock.Now()
+// Record stores an entry soon; the log adds its place in the chain, and the time if it has none. It
+// waits only while the queue is full, and ctx lasts: then the entry is stored beyond the queue, up to
+// as many again, and lost after that, with a message.
+func (l *Log) Record(ctx context.Context, e Entry) {
+	if e.At.IsZero() {
+		e.At = l.options.Clock.Now()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		l.options.Log.WarnContext(ctx, "audit entry recorded after the log was closed", "action", d.Action, "subject", d.Subject)
+		l.options.Log.WarnContext(ctx, "audit entry recorded after the log was closed", "action", e.Action, "subject", e.Subject)
 		return
 	}
 	if l.awaitSpace(ctx); l.accepted-l.settled >= 2*l.options.Queue {
-		l.options.Log.ErrorContext(ctx, "audit entry lost", "action", d.Action, "subject", d.Subject, "error", l.failure)
+		l.options.Log.ErrorContext(ctx, "audit entry lost", "action", e.Action, "subject", e.Subject, "error", l.failure)
 		return
 	}
 	l.accepted++
-	l.pending = append(l.pending, d)
+	l.pending = append(l.pending, e)
 	if len(l.pending) == 1 || len(l.pending) == l.fullBatch() {
 		l.signal()
 	}
@@ -157,14 +158,14 @@ func (l *Log) write() {
 	for {
 		<-l.wake
 		l.collect()
-		drafts, last := l.take()
-		for batch := range slices.Chunk(drafts, maxBatch) {
+		entries, last := l.take()
+		for batch := range slices.Chunk(entries, maxBatch) {
 			l.persist(ctx, batch)
 		}
 		if last {
 			return
 		}
-		l.reuse(drafts)
+		l.reuse(entries)
 	}
 }
 
@@ -186,29 +187,29 @@ func (l *Log) collect() {
 }
 
 // take returns what is to be written next, and whether it is the last batch.
-func (l *Log) take() (drafts []Draft, last bool) {
+func (l *Log) take() (entries []Entry, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	drafts, l.pending, l.spare = l.pending, l.spare, nil
-	return drafts, l.closed && l.blocked == 0
+	entries, l.pending, l.spare = l.pending, l.spare, nil
+	return entries, l.closed && l.blocked == 0
 }
 
-// reuse keeps the memory of written drafts, unless it is unusually large.
-func (l *Log) reuse(drafts []Draft) {
-	if cap(drafts) > 4*maxBatch {
+// reuse keeps the memory of written entries, unless it is unusually large.
+func (l *Log) reuse(entries []Entry) {
+	if cap(entries) > 4*maxBatch {
 		return
 	}
-	clear(drafts)
+	clear(entries)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.spare = drafts[:0]
+	l.spare = entries[:0]
 }
 
 // closeAttempts is how often a batch is tried once the log is closed: an unreachable
 // database must not prevent the program from ending.
 const closeAttempts = 8
 
-func (l *Log) persist(ctx context.Context, batch []Draft) {
+func (l *Log) persist(ctx context.Context, batch []Entry) {
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -217,10 +218,10 @@ func (l *Log) persist(ctx context.Context, batch []Draft) {
 	}()
 	wait := backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second}
 	for try := 1; ; try++ {
-		entries, err := l.add(ctx, l.options.Node, batch)
+		err := l.add(ctx, l.options.Node, batch)
 		l.setFailure(err)
 		if err == nil {
-			l.export(ctx, entries)
+			l.export(ctx, batch)
 			return
 		}
 		if try >= closeAttempts && l.isClosed() {

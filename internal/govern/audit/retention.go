@@ -54,24 +54,16 @@ type AgeLimits struct {
 
 // condition selects entries that are old.
 func (a AgeLimits) condition(c *conditions) string {
-	others := c.value(micros(a.Before))
+	others := c.value(db.UnixMicro(a.Before))
 	text := `at < ` + others
 	for _, org := range slices.Sorted(maps.Keys(a.Orgs)) {
 		text += ` AND org <> ` + c.value(column(org))
 	}
 	text = `(` + text + `)`
 	for _, org := range slices.Sorted(maps.Keys(a.Orgs)) {
-		text += ` OR (org = ` + c.value(column(org)) + ` AND at < ` + c.value(micros(a.Orgs[org])) + `)`
+		text += ` OR (org = ` + c.value(column(org)) + ` AND at < ` + c.value(db.UnixMicro(a.Orgs[org])) + `)`
 	}
 	return `(` + text + `)`
-}
-
-// micros is a time as it is stored; the zero time is before all entries.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
 }
 
 // deletedAtOnce bounds the entries that one transaction deletes, and erasedAtOnce those
@@ -183,7 +175,7 @@ func eraseSome(ctx context.Context, tx *db.Tx, node string, limits AgeLimits) (c
 			return count, false, nil //nolint:nilerr // it was changed: Verify reports it
 		}
 		rest := e.erase()
-		r := rowOf(&rest, sign(rest.appendUnsigned(nil), rest.Hash))
+		r := rowOf(&rest, sign(rest.unsigned(), rest.Hash))
 		if _, err := tx.Exec(ctx, `UPDATE audit_log SET org = '', who = '', name = '', subject = '', decision = $1, entry = $2 WHERE node = $3 AND seq = $4`, r.decision, r.entry, r.node, r.seq); err != nil {
 			return count, false, err
 		}

@@ -19,11 +19,11 @@ func TestOrganisationsKeepTheirEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-		var drafts []Draft
+		var entries []Entry
 		for i := range 12 { // acme, bank, none, acme, bank, none …
-			drafts = append(drafts, Draft{At: began.Add(time.Duration(i) * time.Hour), Org: []string{"acme", "bank", ""}[i%3], Who: "key:web", Name: "web", Action: Call, Subject: fmt.Sprintf("git.tool_%d", i), Decision: "allow"})
+			entries = append(entries, Entry{At: began.Add(time.Duration(i) * time.Hour), Org: []string{"acme", "bank", ""}[i%3], Who: "key:web", Name: "web", Action: Call, Subject: fmt.Sprintf("git.tool_%d", i), Decision: "allow"})
 		}
-		if _, err := s.add(t.Context(), "a", drafts); err != nil {
+		if err := s.add(t.Context(), "a", entries); err != nil {
 			t.Fatal(err)
 		}
 		hour := func(n int) time.Time { return began.Add(time.Duration(n) * time.Hour) }
@@ -61,11 +61,11 @@ func TestErasedEntriesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	var drafts []Draft
+	var entries []Entry
 	for i, org := range []string{"acme", "bank", "acme", "bank"} {
-		drafts = append(drafts, Draft{At: at.Add(time.Duration(i) * time.Second), Org: org, Who: "key:web", Action: Call, Subject: "git.log", Decision: "allow"})
+		entries = append(entries, Entry{At: at.Add(time.Duration(i) * time.Second), Org: org, Who: "key:web", Action: Call, Subject: "git.log", Decision: "allow"})
 	}
-	if _, err := s.add(t.Context(), "a", drafts); err != nil {
+	if err := s.add(t.Context(), "a", entries); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.DeleteOld(t.Context(), AgeLimits{Orgs: map[string]time.Time{"bank": at.Add(time.Hour)}}); err != nil {

@@ -20,11 +20,11 @@ func twelve(t *testing.T, d *db.DB, node string) *Store {
 	}
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for n := range 3 {
-		var drafts []Draft
+		var entries []Entry
 		for i := 4*n + 1; i <= 4*n+4; i++ {
-			drafts = append(drafts, Draft{At: began.Add(time.Duration(i) * time.Hour), Who: "key:web", Name: "web", Action: Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: Digest(nil), Decision: "allow", Took: int64(i)})
+			entries = append(entries, Entry{At: began.Add(time.Duration(i) * time.Hour), Who: "key:web", Name: "web", Action: Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: Digest(nil), Decision: "allow", Took: int64(i)})
 		}
-		if _, err := s.add(t.Context(), node, drafts); err != nil {
+		if err := s.add(t.Context(), node, entries); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,8 +73,8 @@ func resigned(text string) string {
 	if err != nil {
 		return err.Error()
 	}
-	unsigned := e.appendUnsigned(nil)
-	return sign(unsigned, Digest(unsigned).String())
+	unsigned := e.unsigned()
+	return sign(unsigned, Digest(unsigned))
 }
 
 // Verify finds what was done to the tables behind the log's back.
@@ -190,11 +190,11 @@ func TestDeleteManyEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	drafts := make([]Draft, deletedAtOnce+20)
-	for i := range drafts {
-		drafts[i] = Draft{At: now.Add(time.Duration(i) * time.Second), Action: Call}
+	entries := make([]Entry, deletedAtOnce+20)
+	for i := range entries {
+		entries[i] = Entry{At: now.Add(time.Duration(i) * time.Second), Action: Call}
 	}
-	if _, err := s.add(t.Context(), "a", drafts); err != nil {
+	if err := s.add(t.Context(), "a", entries); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.DeleteOld(t.Context(), AgeLimits{Before: now.Add((deletedAtOnce + 10) * time.Second)}); err != nil {

@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -22,9 +21,6 @@ const maxProblems = 20
 // Verify checks every chain from its first stored entry to its end, and reports
 // entries that were changed, deleted, added or moved.
 func (s *Store) Verify(ctx context.Context) (list []Verified, err error) {
-	if err := s.moveOld(ctx, slog.New(slog.DiscardHandler)); err != nil { // nodes of an older release may have added some
-		return nil, err
-	}
 	var chains []Chain
 	chains, err = db.Find(ctx, s.db, scanChain, `SELECT `+chainColumns+` FROM audit_chains
 			UNION ALL SELECT DISTINCT node, 0, '', 0, '' FROM audit_log WHERE node NOT IN (SELECT node FROM audit_chains)

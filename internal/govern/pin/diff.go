@@ -1,8 +1,6 @@
 package pin
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,116 +21,82 @@ func (p *Pin) Diff() []Change {
 	if p.ApprovedDigest != "" && p.ApprovedTarget != p.Target {
 		changes = append(changes, Change{"server", Visible(p.ApprovedTarget), Visible(p.Target)})
 	}
-	return append(changes, differences("", p.ApprovedAs, p.Definition)...)
+	before := &node{kind: '{'} // new: all of it is shown
+	if len(p.ApprovedAs) > 0 {
+		before = storedNode(p.ApprovedAs)
+	}
+	return append(changes, differences(nil, before, storedNode(p.Definition))...)
 }
 
-// differences compares two JSON values part by part: objects, and lists of the same
-// length. Everything else is shown whole.
-func differences(path string, before, after json.RawMessage) []Change {
-	if bytes.Equal(before, after) {
+// storedNode is a stored definition, which is canonical JSON unless the upstream wrote no JSON.
+func storedNode(definition []byte) *node {
+	n, ok := parse(definition)
+	if !ok {
+		return &node{text: string(definition)}
+	}
+	return &n
+}
+
+// differences compares two values part by part: objects, and lists of the same length.
+// Everything else is shown whole. nil is a value that is not there.
+func differences(at *place, before, after *node) (changes []Change) {
+	if before.equals(after) {
 		return nil
 	}
-	old, fresh := parts(before), parts(after)
-	if old == nil && path == "" && len(before) == 0 { // new: show all of it
-		old = &splitValue{}
+	if before == nil || after == nil || !before.pairsWith(after) {
+		return []Change{{at.String(), before.shown(), after.shown()}}
 	}
-	if !old.comparable(fresh) {
-		return []Change{{orWhole(path), shown(before), shown(after)}}
+	names := after.names()
+	parts := map[string][2]*node{}
+	for i, name := range names {
+		parts[name] = [2]*node{nil, &after.kids[i]}
 	}
-	var changes []Change
-	names := slices.Clone(fresh.names)
-	for _, name := range old.names {
-		if !slices.Contains(names, name) {
+	for i, name := range before.names() {
+		both, there := parts[name]
+		if !there {
 			names = append(names, name)
 		}
+		both[0] = &before.kids[i]
+		parts[name] = both
 	}
-	if !fresh.list {
+	if after.kind == '{' {
 		slices.Sort(names)
 	}
 	for _, name := range names {
-		changes = append(changes, differences(join(path, name, fresh.list), old.values[name], fresh.values[name])...)
+		changes = append(changes, differences(after.step(at, name), parts[name][0], parts[name][1])...)
 	}
 	return changes
 }
 
-// splitValue is an object or a list split into parts.
-type splitValue struct {
-	list   bool
-	names  []string
-	values map[string]json.RawMessage
-}
-
-// comparable reports whether two values can be compared part by part: two objects,
-// or two lists of one length.
-func (t *splitValue) comparable(other *splitValue) bool {
-	if t == nil || other == nil || t.list != other.list {
-		return false
-	}
-	return !t.list || len(t.names) == len(other.names)
-}
-
-// parts splits a value; nil for one that has no parts.
-func parts(raw json.RawMessage) *splitValue {
-	if len(raw) == 0 {
-		return nil
-	}
-	t := &splitValue{list: raw[0] == '[', values: map[string]json.RawMessage{}}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if open, err := d.Token(); err != nil || open != json.Delim('{') && open != json.Delim('[') {
-		return nil
-	}
-	for i := 0; d.More(); i++ {
-		name := fmt.Sprint(i)
-		if !t.list {
-			token, err := d.Token()
-			if err != nil {
-				return nil
-			}
-			name, _ = token.(string)
-			name = freeName(name, func(name string) bool { return t.values[name] != nil })
-		}
-		var value json.RawMessage
-		if d.Decode(&value) != nil {
-			return nil
-		}
-		t.names, t.values[name] = append(t.names, name), value
-	}
-	return t
-}
-
-// freeName is a free name: repeated members are parts of their own.
-func freeName(name string, taken func(string) bool) string {
-	for base, n := name, 2; taken(name); n++ {
-		name = fmt.Sprintf("%s#%d", base, n)
-	}
-	return name
-}
-
-func join(path, name string, list bool) string {
+// pairsWith reports whether two values can be compared part by part.
+func (n *node) pairsWith(other *node) bool {
 	switch {
-	case list:
-		return path + "[" + name + "]"
-	case path == "":
-		return Visible(name)
-	default:
-		return path + "." + Visible(name)
+	case n.kind != other.kind:
+		return false
+	case n.kind == '[':
+		return len(n.kids) == len(other.kids)
 	}
+	return n.kind == '{'
 }
 
-func orWhole(path string) string {
-	if path == "" {
-		return "definition"
+func (n *node) equals(other *node) bool {
+	if n == nil || other == nil {
+		return n == other
 	}
-	return path
+	return n.kind == other.kind && n.name == other.name && n.text == other.text &&
+		slices.EqualFunc(n.kids, other.kids, func(a, b node) bool { return a.equals(&b) })
 }
 
 // shown is a readable value: text without quotes, the rest as JSON.
-func shown(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil && len(raw) > 0 && raw[0] == '"' {
-		return Visible(text)
+func (n *node) shown() string {
+	switch {
+	case n == nil:
+		return ""
+	case n.kind == '"':
+		return Visible(n.text)
+	default:
+		return Visible(string(n.encode()))
 	}
-	return Visible(string(raw))
 }
 
 // FormatChanges writes changes as a diff.

@@ -1,7 +1,6 @@
 package pin
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,100 +45,135 @@ const (
 	excerptLength     = 120
 )
 
-// scanner scans a definition.
-type scanner struct {
-	walker
-	content *content
-	texts   int    // how many were scanned
-	read    []byte // the current text, normalized
-}
-
-// scan scans a definition and its tree; ok means that it is canonical JSON. The same
-// definition always gives the same findings.
+// scan finds what is suspicious in a definition, whatever other tools there are. tree is what it
+// has, and ok means that it is canonical JSON. The same definition always gives the same findings.
 func scan(definition []byte, tree *node, ok bool) *content {
-	repeated := ok && tree.repeats()
-	s := scanner{content: &content{}}
-	s.walker = walker{visit: s.text, twice: repeated || !ok}
+	c := &content{}
 	if !utf8.Valid(definition) {
-		s.add(Unreadable, "it is not valid UTF-8")
+		c.add(Unreadable, nil, "it is not valid UTF-8")
 	}
-	if repeated {
-		s.add(Repeated, "an object has two members of one name")
+	if ok && tree.repeats() {
+		c.add(Repeated, nil, "an object has two members of one name")
 	}
 	if len(definition) > longestDefinition {
-		s.add(TooLong, fmt.Sprintf("%d bytes", len(definition)))
+		c.add(TooLong, nil, fmt.Sprintf("%d bytes", len(definition)))
 	}
-	s.value(tree)
-	s.content.findings = slices.Clip(s.content.findings)
-	return s.content
+	c.scan(nil, tree)
+	c.findings = slices.Clip(c.findings)
+	return c
 }
 
-func (s *scanner) add(code Code, text string) {
-	if len(s.content.findings) < maxFindings {
-		s.content.findings = append(s.content.findings, Finding{code, s.where(), text})
+func (c *content) add(code Code, at *place, text string) {
+	if len(c.findings) < maxFindings {
+		c.findings = append(c.findings, Finding{code, at.String(), text})
 	}
 }
 
-func (s *scanner) text(text string) {
+// scan scans every text in a value, names of members included.
+func (c *content) scan(at *place, n *node) {
+	if n.kind == '"' {
+		c.scanText(at, n.text)
+	}
+	if len(n.kids) == 0 {
+		return
+	}
+	for i, name := range n.names() {
+		inside := n.step(at, name)
+		if n.kind == '{' {
+			c.scanText(inside, name)
+		}
+		c.scan(inside, &n.kids[i])
+	}
+}
+
+func (c *content) scanText(at *place, text string) {
 	if len(text) > longestText {
-		s.add(TooLong, fmt.Sprintf("%d characters", utf8.RuneCountInString(text)))
+		c.add(TooLong, at, fmt.Sprintf("%d characters", utf8.RuneCountInString(text)))
 	}
-	if !plainText(text) {
-		s.hidden(text)
-	}
-	s.read = appendNormalized(s.read[:0], text)
-	seen, candidates := s.words()
-	for i := range patterns {
-		if p := &patterns[i]; seen&p.needs == p.needs {
-			if at := p.words().FindIndex(s.read); at != nil {
-				s.add(p.code, excerpt(string(s.read), at))
-			}
+	c.scanHidden(at, text)
+	read := normalized(text)
+	seen, names := words(read)
+	for _, p := range patterns {
+		if seen&p.needs != p.needs {
+			continue
+		}
+		if found := p.words().FindStringIndex(read); found != nil {
+			c.add(p.code, at, excerpt(read, found))
 		}
 	}
-	if isBlob(text) {
-		s.add(Encoded, excerpt(text, blob().FindStringIndex(text)))
+	if found := blob(text); found != nil {
+		c.add(Encoded, at, excerpt(text, found))
 	}
-	s.addCandidates(candidates)
-	s.texts++
-}
-
-// words scans the words of the text: seen are the marks of significant ones, candidates
-// those that could be names of tools, separated by blanks.
-func (s *scanner) words() (seen marks, candidates []byte) {
-	for at := 0; at < len(s.read); {
-		begin, word := at, at
-		for ; at < len(s.read) && kinds[s.read[at]] != other; at++ {
-			if kinds[s.read[at]] == joint {
-				seen |= neededWords[string(s.read[word:at])]
-				word = at + 1
-			}
-		}
-		seen |= neededWords[string(s.read[word:at])]
-		if name := bytes.Trim(s.read[begin:at], ".-"); len(name) >= 8 && bytes.ContainsAny(name, "_-.") {
-			candidates = append(append(candidates, name...), ' ')
-		}
-		at++
-	}
-	return seen, candidates
-}
-
-// addCandidates stores words that could be names, unless there are too many findings already.
-func (s *scanner) addCandidates(words []byte) {
-	if before := len(s.content.findings); len(words) > 0 && before < maxFindings {
-		s.content.candidates = append(s.content.candidates, candidates{before, s.texts, string(words[:len(words)-1])})
+	if before := len(c.findings); len(names) > 0 && before < maxFindings {
+		c.candidates = append(c.candidates, candidates{before, at, names})
 	}
 }
 
-func (s *scanner) hidden(text string) {
-	for at, r := range text {
+// words scans the words of a normalized text: seen are the marks of significant ones, names
+// those that could be names of tools.
+func words(read string) (seen marks, names []string) {
+	joint := func(r rune) bool { return r == '-' || r == '.' } // between the words of a name
+	for name := range strings.FieldsFuncSeq(read, func(r rune) bool { return !isWord(r) && !joint(r) }) {
+		for word := range strings.FieldsFuncSeq(name, joint) {
+			seen |= neededWords[word]
+		}
+		if name = strings.Trim(name, ".-"); compound(name) {
+			names = append(names, name)
+		}
+	}
+	return seen, names
+}
+
+// isWord reports whether a normalized character is part of a word, as \w has it.
+func isWord(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' }
+
+// normalized is a text in lower case, with lookalikes replaced by what they look like,
+// without hidden characters and emphasis, and with runs of white space as one blank.
+func normalized(text string) string {
+	var b strings.Builder
+	blank := false
+	for _, r := range text {
+		switch {
+		case strings.ContainsRune(" \n\t\r\u00a0", r):
+			blank = b.Len() > 0
+			continue
+		case r == '*', r == '`', invisibleKind(r) != "":
+			continue
+		}
+		if blank {
+			b.WriteByte(' ')
+			blank = false
+		}
+		b.WriteRune(letterOf(r))
+	}
+	return b.String()
+}
+
+// letterOf is the lower-case Latin letter that a character looks like.
+func letterOf(r rune) rune {
+	if r >= 0xff01 && r <= 0xff5e { // full width
+		r -= 0xfee0
+	} else if r >= utf8.RuneSelf {
+		if like, ok := lookalikes[r]; ok {
+			r = like
+		}
+	}
+	if r >= 'A' && r <= 'Z' {
+		r += 'a' - 'A'
+	}
+	return r
+}
+
+func (c *content) scanHidden(at *place, text string) {
+	for i, r := range text {
 		what := invisibleKind(r)
-		if r == 0x200d && at > 0 { // joins the parts of an emoji
-			if before, _ := utf8.DecodeLastRuneInString(text[:at]); before > 0x2190 {
+		if r == 0x200d && i > 0 { // joins the parts of an emoji
+			if before, _ := utf8.DecodeLastRuneInString(text[:i]); before > 0x2190 {
 				what = ""
 			}
 		}
 		if what != "" {
-			s.add(HiddenText, what+": "+excerpt(text, []int{at, at + utf8.RuneLen(r)}))
+			c.add(HiddenText, at, what+": "+excerpt(text, []int{i, i + utf8.RuneLen(r)}))
 			return
 		}
 	}
@@ -242,36 +276,25 @@ func compiled(rules []rule) (all []pattern, words map[string]marks) {
 	return all, words
 }
 
-// blob is more base64 or hexadecimal digits than a description needs.
-var blob = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`[A-Za-z0-9+/_-]{160,}={0,2}|(?:[0-9a-fA-F]{2}){80,}`)
-})
-
-// isBlob reports whether a text contains a blob, like the pattern, but reads few of its
-// bytes: after a byte that no blob has, it continues where a blob that begins there
-// would end.
-func isBlob(text string) bool {
+// blob finds more base64 or hexadecimal digits than a description needs; nil: there are none.
+func blob(text string) []int {
 	const shortest = 160
-	for at := shortest - 1; at < len(text); {
-		begin := at
-		for begin > at-shortest && blobBytes[text[begin]] {
-			begin--
+	begin := 0
+	for i := range len(text) + 1 {
+		if i < len(text) && isBlobByte(text[i]) {
+			continue
 		}
-		if begin == at-shortest {
-			return true
+		if i-begin >= shortest {
+			return []int{begin, i}
 		}
-		at = begin + shortest
+		begin = i + 1
 	}
-	return false
+	return nil
 }
 
-// blobBytes are the bytes that blobs are made of.
-var blobBytes = func() (table [256]bool) {
-	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/_-") {
-		table[c] = true
-	}
-	return table
-}()
+func isBlobByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/_-", c) >= 0
+}
 
 // invisibleKind names the kind of an invisible character, or is "".
 func invisibleKind(r rune) string {
@@ -347,22 +370,7 @@ const (
 )
 
 // skeleton is what a name looks like: two names with one skeleton look the same.
-func skeleton(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf {
-			return asciiLooks[r]
-		}
-		return looksLike(r)
-	}, name)
-}
-
-// asciiLooks is looksLike for ASCII.
-var asciiLooks = func() (table [utf8.RuneSelf]rune) {
-	for r := range table {
-		table[r] = looksLike(rune(r))
-	}
-	return table
-}()
+func skeleton(name string) string { return strings.Map(looksLike, name) }
 
 // looksLike is the character that stands for all that look the same, or -1 for an
 // invisible one.
@@ -461,19 +469,6 @@ func ownNames(own []string) map[string]bool {
 		names[strings.ToLower(name)] = true
 	}
 	return names
-}
-
-// in is the first foreign name among words separated by blanks, or "".
-func (m *mentions) in(words string) string {
-	if m == nil {
-		return ""
-	}
-	for word := range strings.SplitSeq(words, " ") {
-		if m.foreign(word) {
-			return word
-		}
-	}
-	return ""
 }
 
 // foreign reports whether a word is the name of another upstream's tool, and of none of

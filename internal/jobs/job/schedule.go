@@ -204,7 +204,7 @@ func (q *Queue) followClock(ctx context.Context, seen time.Time) (now time.Time)
 // now: no schedule computes such a time by itself, since it never computes ahead.
 func (q *Queue) advanceSchedules(ctx context.Context, now time.Time) error {
 	var late []Schedule
-	late, err := db.Find(ctx, q.db, scanSchedule, "SELECT "+scheduleColumns+" FROM job_schedules WHERE next > $1", micros(now))
+	late, err := db.Find(ctx, q.db, scanSchedule, "SELECT "+scheduleColumns+" FROM job_schedules WHERE next > $1", db.UnixMicro(now))
 	if err != nil {
 		return err
 	}
@@ -252,14 +252,6 @@ func scanSchedule(row db.Scanner) (s Schedule, err error) {
 	return s, json.Unmarshal([]byte(tags), &s.Tags)
 }
 
-// micros returns the stored form of a time.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
 func (q *Queue) insertSchedule(ctx context.Context, s Schedule) error {
 	tags, err := json.Marshal(append([]string{}, s.Tags...))
 	if err != nil {
@@ -278,7 +270,7 @@ func (q *Queue) insertSchedule(ctx context.Context, s Schedule) error {
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO job_schedules (id, cron, zone, name, hash, source, params, creator, tags, priority, created, next, paused)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-			s.ID, s.Cron, s.Zone, s.Name, s.Hash, s.Source, []byte(s.Params), s.Creator, string(tags), s.Priority, micros(s.Created), micros(s.Next), s.Paused)
+			s.ID, s.Cron, s.Zone, s.Name, s.Hash, s.Source, []byte(s.Params), s.Creator, string(tags), s.Priority, db.UnixMicro(s.Created), db.UnixMicro(s.Next), s.Paused)
 		return err
 	})
 }
@@ -286,7 +278,7 @@ func (q *Queue) insertSchedule(ctx context.Context, s Schedule) error {
 // updateSchedule stores the changed fields of a schedule.
 func updateSchedule(ctx context.Context, tx *db.Tx, s Schedule) error {
 	_, err := tx.Exec(ctx, "UPDATE job_schedules SET next = $2, paused = $3, last = $4, last_job = $5, started = $6, skipped = $7, reason = $8 WHERE id = $1",
-		s.ID, micros(s.Next), s.Paused, micros(s.Last), s.LastJob, s.Started, s.Skipped, s.Reason)
+		s.ID, db.UnixMicro(s.Next), s.Paused, db.UnixMicro(s.Last), s.LastJob, s.Started, s.Skipped, s.Reason)
 	return err
 }
 
@@ -353,7 +345,7 @@ func (q *Queue) Schedules(ctx context.Context) (all []Schedule, err error) {
 
 func (q *Queue) dueSchedules(ctx context.Context, now time.Time) (ids []string, err error) {
 	return db.Find(ctx, q.db, db.Column[string],
-		"SELECT id FROM job_schedules WHERE next > 0 AND next <= $1 ORDER BY next, id", micros(now))
+		"SELECT id FROM job_schedules WHERE next > 0 AND next <= $1 ORDER BY next, id", db.UnixMicro(now))
 }
 
 // nextDue returns the next time of any schedule; zero means never.
@@ -369,7 +361,7 @@ func (q *Queue) nextDue(ctx context.Context) (time.Time, error) {
 func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		j = Job{}
-		s, err := scanSchedule(tx.QueryRow(ctx, "SELECT "+scheduleColumns+" FROM job_schedules WHERE id = $1 AND next > 0 AND next <= $2", id, micros(now)))
+		s, err := scanSchedule(tx.QueryRow(ctx, "SELECT "+scheduleColumns+" FROM job_schedules WHERE id = $1 AND next > 0 AND next <= $2", id, db.UnixMicro(now)))
 		if errors.Is(err, sql.ErrNoRows) { // paused or removed meanwhile
 			return nil
 		}

@@ -130,7 +130,8 @@ func All[T any](ctx context.Context, tx *Tx, scan func(Scanner) (T, error), quer
 // Column scans rows of one column, for All and Find.
 func Column[T any](row Scanner) (value T, err error) { return value, row.Scan(&value) }
 
-// Micros scans a time that is stored as microseconds since 1970. Zero and NULL are the zero time.
+// Micros scans a time that is stored as microseconds since 1970, as UTC. Zero and NULL are the zero
+// time.
 func Micros(t *time.Time) sql.Scanner { return (*micros)(t) }
 
 type micros time.Time
@@ -143,9 +144,17 @@ func (m *micros) Scan(value any) error {
 	}
 	*m = micros{}
 	if number.Int64 != 0 {
-		*m = micros(time.UnixMicro(number.Int64))
+		*m = micros(time.UnixMicro(number.Int64).UTC())
 	}
 	return nil
+}
+
+// UnixMicro is a time as Micros scans it.
+func UnixMicro(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
 }
 
 // Find is All in a Read of its own.
@@ -166,10 +175,17 @@ func (d *DB) QueryRow(ctx context.Context, query string, args ...any) Row {
 
 // Exec is Tx.Exec in a Write of its own.
 func (d *DB) Exec(ctx context.Context, query string, args ...any) error {
-	return d.Write(ctx, func(tx *Tx) error {
-		_, err := tx.Exec(ctx, query, args...)
+	_, err := d.Change(ctx, query, args...)
+	return err
+}
+
+// Change is Exec that returns how many rows it changed.
+func (d *DB) Change(ctx context.Context, query string, args ...any) (changed int64, err error) {
+	err = d.Write(ctx, func(tx *Tx) error {
+		changed, err = tx.Exec(ctx, query, args...)
 		return err
 	})
+	return changed, err
 }
 
 func doing(what string, err error) error {

@@ -10,10 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/store/db"
@@ -70,22 +68,6 @@ func (p Person) statement(text string) (query string, args []any) {
 		}
 	}
 	return text, args
-}
-
-// ownColumn finds the columns of a table itself that have a principal.
-var ownColumn = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`OWNER\((\w+)\)`) })
-
-// Rename gives the rows of one principal to another.
-func (t Table) Rename(ctx context.Context, tx *db.Tx, was, now string) error {
-	if strings.Contains(t.Where, "SELECT") { // they are found by rows of another table
-		return nil
-	}
-	for _, found := range ownColumn().FindAllStringSubmatch(t.Where, -1) {
-		if _, err := tx.Exec(ctx, fmt.Sprintf("UPDATE %s SET %s = $2 WHERE %s = $1", t.Name, found[1], found[1]), was, now); err != nil {
-			return fmt.Errorf("rename the owner in %s: %w", t.Name, err)
-		}
-	}
-	return nil
 }
 
 // Row is a row as it is exported.

@@ -1,7 +1,3 @@
--- The program moves the entries of audit_entries and audit_pages here, with their
--- hashes; both tables stay, empty, because nodes of older releases may still write
--- to them during a rolling update.
-
 -- +goose Up
 CREATE TABLE audit_log (
     node     TEXT NOT NULL,
@@ -12,9 +8,16 @@ CREATE TABLE audit_log (
     subject  TEXT NOT NULL,
     decision TEXT NOT NULL,
     entry    TEXT NOT NULL,   -- all of it as JSON, as it was hashed
+    org      TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (node, seq)
 );
 CREATE INDEX audit_log_by_time ON audit_log (at, node, seq);
+CREATE INDEX audit_log_by_org ON audit_log (org, at) WHERE org <> ''; -- most servers have no organisations
 
--- +goose Down
-DROP TABLE audit_log;
+CREATE TABLE audit_chains (
+    node     TEXT PRIMARY KEY,
+    seq      BIGINT NOT NULL, -- of the last entry
+    hash     TEXT NOT NULL,
+    cut      BIGINT NOT NULL, -- up to here entries were deleted because they were old; 0 is nowhere
+    cut_hash TEXT NOT NULL
+);

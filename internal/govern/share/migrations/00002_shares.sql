@@ -13,6 +13,3 @@ CREATE TABLE shares (
 );
 CREATE INDEX shares_by_recipient ON shares (org, recipient, kind);
 CREATE INDEX shares_by_owner ON shares (owner);
-
--- +goose Down
-DROP TABLE shares;

@@ -73,11 +73,17 @@ CREATE TABLE as_devices (
 	grant_id TEXT NOT NULL
 );
 
--- +goose Down
-DROP TABLE as_devices;
-DROP TABLE as_tokens;
-DROP TABLE as_codes;
-DROP TABLE as_grants;
-DROP TABLE as_consents;
-DROP TABLE as_requests;
-DROP TABLE as_clients;
+CREATE TABLE as_assertions ( -- identity assertion grants that were used
+	issuer  TEXT NOT NULL,
+	id      BYTEA NOT NULL, -- hash of its jti
+	expires BIGINT NOT NULL, -- when nobody accepts it any more
+	PRIMARY KEY (issuer, id)
+);
+CREATE INDEX as_assertions_by_end ON as_assertions (expires);
+
+CREATE TABLE as_attempts ( -- registrations, device logins and wrong codes of some minutes
+	id      BYTEA PRIMARY KEY, -- hash of what is counted, whose it is, and when it begins
+	count   BIGINT NOT NULL,
+	expires BIGINT NOT NULL
+);
+CREATE INDEX as_attempts_by_end ON as_attempts (expires);

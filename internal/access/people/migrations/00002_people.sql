@@ -7,7 +7,8 @@ CREATE TABLE people (
 	created BIGINT NOT NULL,
 	seen    BIGINT NOT NULL, -- when they last signed in
 	blocked BIGINT NOT NULL DEFAULT 0,
-	version BIGINT NOT NULL DEFAULT 1 -- grows with every change that affects what they may do
+	version BIGINT NOT NULL DEFAULT 1, -- grows with every change that affects what they may do
+	verified BOOLEAN NOT NULL DEFAULT FALSE -- the provider has checked the address
 );
 
 CREATE TABLE people_identities ( -- the only way to find a person who signs in
@@ -41,9 +42,3 @@ CREATE TABLE people_sessions ( -- of browsers
 );
 CREATE INDEX people_sessions_by_person ON people_sessions (person);
 CREATE INDEX people_sessions_by_end ON people_sessions (expires);
-
--- +goose Down
-DROP TABLE people_sessions;
-DROP TABLE people_members;
-DROP TABLE people_identities;
-DROP TABLE people;

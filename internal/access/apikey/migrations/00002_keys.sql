@@ -1,13 +1,15 @@
 -- +goose Up
 CREATE TABLE access_keys (
-	name     TEXT PRIMARY KEY, -- never reused: what a key created belongs to its name
+	owner    TEXT NOT NULL DEFAULT '', -- person:ID/ORG; empty for keys of services
+	name     TEXT NOT NULL, -- never reused by its owner: what a key created belongs to its name
 	hash     BYTEA NOT NULL UNIQUE, -- SHA-256 of the token
 	rights   TEXT NOT NULL, -- JSON
 	created  BIGINT NOT NULL, -- times are microseconds since 1970; 0 is never
 	expires  BIGINT NOT NULL,
 	revoked  BIGINT NOT NULL DEFAULT 0,
 	used     BIGINT NOT NULL DEFAULT 0,
-	version  BIGINT NOT NULL DEFAULT 1 -- grows with every change that affects authentication
+	version  BIGINT NOT NULL DEFAULT 1, -- grows with every change that affects authentication
+	PRIMARY KEY (owner, name)
 );
 
 CREATE TABLE access_sessions ( -- of browsers
@@ -24,8 +26,3 @@ CREATE TABLE access_use (
 	calls     BIGINT NOT NULL,
 	PRIMARY KEY (principal, day)
 );
-
--- +goose Down
-DROP TABLE access_use;
-DROP TABLE access_sessions;
-DROP TABLE access_keys;

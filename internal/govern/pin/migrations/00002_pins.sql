@@ -16,8 +16,6 @@ CREATE TABLE pins (
     changed         BIGINT NOT NULL,
     decided         BIGINT NOT NULL, -- 0 before the first time
     decided_by      TEXT NOT NULL,
+    decider         TEXT NOT NULL DEFAULT '', -- ID of the principal, whose name is decided_by
     UNIQUE (upstream, kind, name)
 );
-
--- +goose Down
-DROP TABLE pins;

@@ -28,13 +28,13 @@ func TestPatternsNeedTheirWords(t *testing.T) {
 		matched := 0
 		for range 2000 {
 			text := around(random) + matching(tree, random) + around(random)
-			s := scanner{read: appendNormalized(nil, text)}
-			if !p.words().Match(s.read) {
+			read := normalized(text)
+			if !p.words().MatchString(read) {
 				continue
 			}
 			matched++
-			if seen, _ := s.words(); seen&p.needs != p.needs {
-				t.Fatalf("%s matches %q, which lacks words that the pattern needs", p.words(), s.read)
+			if seen, _ := words(read); seen&p.needs != p.needs {
+				t.Fatalf("%s matches %q, which lacks words that the pattern needs", p.words(), read)
 			}
 		}
 		if matched < 400 {
@@ -153,37 +153,31 @@ var (
 	ownTools = []string{"lua_eval_all", "lua_eval", "evil_other_tool", "run"}
 )
 
-// same fails the test when the package and the plain implementation differ.
-func same(t *testing.T, raw []byte) {
+// scanned is what is found in a definition of an upstream among others.
+func scanned(t *testing.T, raw []byte) []Finding {
 	t.Helper()
-	quick, plain := Scan(raw, "evil", neighbours, ownTools), ScanPlainly(raw, "evil", neighbours, ownTools)
-	if !json.Valid(raw) { // more is scanned of invalid JSON
-		for _, f := range plain {
-			if len(quick) < maxFindings && !slices.ContainsFunc(quick, func(q Finding) bool { return q.Code == f.Code }) {
-				t.Fatalf("%q\nfound %+v, want %+v too", raw, quick, f)
-			}
-		}
-		return
+	c := contentOf(raw)
+	found := c.allFindings(&mentions{"evil", namesOf(neighbours), ownNames(ownTools)})
+	if again := contentOf(c.definition); again.digest != c.digest || !bytes.Equal(again.definition, c.definition) {
+		t.Fatalf("%q is %q, and that is %q", raw, c.definition, again.definition)
 	}
-	if !slices.Equal(quick, plain) {
-		t.Fatalf("%q\nfound %+v\nwant  %+v", raw, quick, plain)
+	if len(found) > maxFindings {
+		t.Fatalf("%q has %d findings", raw, len(found))
 	}
-	definition, repeated := canonicalPlainly(raw)
-	got, tree, ok := canonical(raw)
-	if !bytes.Equal(got, definition) || ok && tree.repeats() != repeated {
-		t.Fatalf("%q\ncanonical %q\nwant      %q", raw, got, definition)
+	if json.Valid(raw) && utf8.Valid(raw) && !json.Valid(c.definition) {
+		t.Fatalf("%q is %q, which is no JSON", raw, c.definition)
 	}
+	return found
 }
 
-// The fast scanner finds what the plain one finds.
-func TestScanFindsTheSame(t *testing.T) {
+// Each kind of finding is found in definitions of random words.
+func TestScanOfRandomDefinitions(t *testing.T) {
 	t.Parallel()
 	random, scraps := rand.New(rand.NewPCG(3, 4)), scraps()
-	codes, full := map[Code]int{}, 0
+	codes := map[Code]int{}
+	full := 0
 	for range 300 {
-		raw := invented(random, scraps)
-		same(t, raw)
-		found := Scan(raw, "evil", neighbours, ownTools)
+		found := scanned(t, invented(random, scraps))
 		for _, f := range found {
 			codes[f.Code]++
 		}
@@ -193,11 +187,28 @@ func TestScanFindsTheSame(t *testing.T) {
 	}
 	for _, code := range []Code{HiddenText, Orders, OtherTool, SecretPath, Encoded, TooLong, Repeated, Unreadable} {
 		if codes[code] < 5 {
-			t.Errorf("%s was found only %d times: too few to compare", code, codes[code])
+			t.Errorf("%s was found only %d times", code, codes[code])
 		}
 	}
 	if full < 5 {
-		t.Errorf("only %d definitions had the largest number of findings: too few to compare", full)
+		t.Errorf("only %d definitions had the largest number of findings", full)
+	}
+}
+
+// Approvals are stored by these digests, so that a definition keeps its own.
+func TestDigests(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		`{"name":"add","description":"Adds."}`:       "77333dde9de2597a5f6e34d2c43509213648f7879c52cfd5cec1e2115550f0da",
+		`{"b":1e5,"a":[1.0,true,null,"x\u2028<&>"]}`: "59e087b0baa566681d160e53032c3e928b736aa61f95897c92458945a4c1b876",
+		` {"a":1, "a" : 2 } `:                        "1c53ee0df7b12fd4d65b976120c7fa6b847dc41dffd7f0331c3237a1ceab1756",
+		`{"a":`:                                      "ffb38b22ee3e0ca90325ebce953a9846990f292faf44c50498771602e31cb61f",
+		"{\"a\":\"\xff\"}":                           "dc2222acf0a31b9e965c6577a25c70f729766e07124482731257cb4bca738af7",
+		`"é\ud800"`:                                  "7eda39de44efbb0cb7651e5acb4f38b18d113eb89c246e055aef93bfcfd054b3",
+	} {
+		if got := contentOf([]byte(raw)); got.digest != want {
+			t.Errorf("%q is %q: %s, want %s", raw, got.definition, got.digest, want)
+		}
 	}
 }
 
@@ -229,39 +240,9 @@ func FuzzScan(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if len(raw) < 10_000 {
-			same(t, raw)
+			scanned(t, raw)
 		}
 	})
-}
-
-// The fast normalization equals the plain one.
-func TestNormalizeTheSame(t *testing.T) {
-	t.Parallel()
-	for r := range rune(utf8.MaxRune + 1) {
-		if r > 0x20000 && r < 0xe0000 || r > 0xf0000 { // no special characters there
-			continue
-		}
-		text := "a" + string(r) + "b"
-		if got, want := string(appendNormalized(nil, text)), ReadPlainly(text); got != want {
-			t.Fatalf("%U reads %q, want %q", r, got, want)
-		}
-		if plainText(text) && invisibleKind(r) != "" {
-			t.Fatalf("%U is hidden, and plainText reports true", r)
-		}
-	}
-}
-
-// isBlob finds a blob where the pattern does.
-func TestIsBlob(t *testing.T) {
-	t.Parallel()
-	for _, length := range []int{0, 1, 159, 160, 161, 319, 320, 500} {
-		for before := 0; before < 330; before += 7 {
-			text := strings.Repeat("x ", before/2) + strings.Repeat(".", before%2) + strings.Repeat("F", length) + "= and so on"
-			if got, want := isBlob(text), blob().MatchString(text); got != want {
-				t.Fatalf("%d letters after %d: %v, want %v", length, before, got, want)
-			}
-		}
-	}
 }
 
 // However many names look alike, the same ones are refused as when all are compared
@@ -287,5 +268,47 @@ func TestShadowsTheSame(t *testing.T) {
 	}
 	if crowded < 1000 {
 		t.Errorf("only %d shadows: too few to compare", crowded)
+	}
+}
+
+func shadowsPlainly(infos []tool.Info, own []string, settings *Settings) map[tool.Ref]shadow {
+	found := map[tool.Ref]shadow{}
+	ours := map[string]string{}
+	for _, name := range own {
+		ours[skeleton(name)] = name
+	}
+	exposed := map[string][]tool.Ref{} // by skeleton of the name it is exposed by
+	within := map[tool.Ref][]tool.Ref{}
+	for i := range infos {
+		ref := infos[i].Ref
+		looks := skeleton(ref.Name)
+		if name, ok := ours[looks]; ok {
+			found[ref] = shadow{of: name, own: true, refused: !plain(ref.Name)}
+		}
+		exposed[skeleton(ref.Space+"__"+ref.Name)] = append(exposed[skeleton(ref.Space+"__"+ref.Name)], ref)
+		inside := tool.Ref{Space: ref.Space, Name: looks}
+		within[inside] = append(within[inside], ref)
+	}
+	for _, alike := range exposed {
+		if len(alike) > 1 {
+			decideAlikePlainly(alike, settings, found)
+		}
+	}
+	for _, alike := range within {
+		if len(alike) > 1 {
+			decideAlikePlainly(alike, settings, found)
+		}
+	}
+	return found
+}
+
+func decideAlikePlainly(alike []tool.Ref, settings *Settings, found map[tool.Ref]shadow) {
+	for _, ref := range alike {
+		for _, other := range alike {
+			if ref == other || found[ref].refused {
+				continue
+			}
+			found[ref] = shadow{of: other.String(), refused: suspicion(ref, settings) > suspicion(other, settings)}
+		}
 	}
 }
