@@ -13,6 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/publish"
+	"github.com/luanette/luanette/internal/scripting/script/session"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
@@ -25,8 +27,8 @@ import (
 type scriptFixture struct {
 	runner    *script.Runner
 	scripts   *artifact.Store
-	published *script.Published
-	sessions  *script.Sessions
+	published *publish.Published
+	sessions  *session.Sessions
 	results   *results.Store
 }
 
@@ -65,11 +67,11 @@ func newStudy(t *testing.T, c *catalog.Catalog) scriptFixture {
 		},
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
 	})
-	published, err := script.OpenPublished(t.Context(), database, runner, scripts, script.PublishedOptions{
+	published, err := publish.Open(t.Context(), database, runner, scripts, publish.Options{
 		Reserved: func(name string) bool { return name == "lua_eval" }, Changed: c.Refresh,
 	})
 	must(err)
-	sessions, err := script.OpenSessions(t.Context(), database, runner, script.SessionOptions{})
+	sessions, err := session.Open(t.Context(), database, runner, session.Options{})
 	must(err)
 	return scriptFixture{runner, scripts, published, sessions, stored}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/session"
 )
 
 // Jobs configures background jobs.
@@ -46,8 +47,8 @@ func defaultSessions() Sessions {
 }
 
 // SessionOptions returns the options of script sessions.
-func (c Sessions) SessionOptions() script.SessionOptions {
-	return script.SessionOptions{
+func (c Sessions) SessionOptions() session.Options {
+	return session.Options{
 		Idle: time.Duration(c.Idle), Limit: c.Limit,
 		Turn:  script.Limits{Time: time.Duration(c.Timeout), Memory: int64(c.MemoryMB) << 20},
 		State: int64(c.StateMB) << 20, Memory: max(int64(c.CacheMB)<<20, 1),

@@ -33,6 +33,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/session"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/backup"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -116,7 +117,7 @@ func (srv *Server) measureBackups() error {
 func BackupSchema() backup.Schema {
 	return backup.Schema{
 		Known: knownMigrations(), CreateTables: job.CreateTables,
-		Release:      map[string]func(context.Context, *db.DB) error{"job": job.ReleaseJobs, "script": script.ReleaseSessions},
+		Release:      map[string]func(context.Context, *db.DB) error{"job": job.ReleaseJobs, "script": session.ReleaseSessions},
 		RunningNodes: node.Running,
 	}
 }

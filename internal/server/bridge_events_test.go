@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/event"
-	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/publish"
 	"github.com/luanette/luanette/internal/store/artifact"
 )
 
@@ -26,8 +26,8 @@ func TestBridgeEvents(t *testing.T) {
 	defer events.Close()
 	front.upstreams.Await(t.Context(), "back")
 
-	first := publish(t, srv, `function describe() return {name="tune", description="one"} end function main() return 1 end`)
-	publish(t, srv, `function describe() return {name="tune", description="two"} end function main() return 2 end`)
+	first := publishScript(t, srv, `function describe() return {name="tune", description="one"} end function main() return 1 end`)
+	publishScript(t, srv, `function describe() return {name="tune", description="two"} end function main() return 2 end`)
 	e, err := events.Next(t.Context())
 	if raw, _ := json.Marshal(e.Data); err != nil || e.Type != "script.invalidate" || !strings.Contains(string(raw), first) {
 		t.Errorf("received %s %s, %v", e.Type, raw, err)
@@ -43,14 +43,14 @@ func TestBridgeEvents(t *testing.T) {
 	}
 }
 
-// publish publishes a script and returns its hash.
-func publish(t *testing.T, srv *Server, source string) string {
+// publishScript publishes a script and returns its hash.
+func publishScript(t *testing.T, srv *Server, source string) string {
 	t.Helper()
 	stored, _, err := srv.scripts.store.Put(t.Context(), strings.NewReader(source), artifact.Details{MIME: "text/x-lua"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := srv.scripts.published.Publish(t.Context(), script.PublishRequest{Hash: stored.Hash}); err != nil {
+	if _, err := srv.scripts.published.Publish(t.Context(), publish.Request{Hash: stored.Hash}); err != nil {
 		t.Fatal(err)
 	}
 	return stored.Hash.String()

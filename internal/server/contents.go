@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/govern/share"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/music/hootenanny"
-	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/publish"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 )
@@ -19,7 +19,7 @@ import (
 // contentColumns are the columns with hashes of contents. TestEveryHashIsKnown fails when one
 // is missing here.
 func contentColumns() []cas.Column {
-	return slices.Concat(script.Contents(), job.Contents(), approval.Contents(), share.Contents(), hootenanny.StoredContents())
+	return slices.Concat(publish.Contents(), job.Contents(), approval.Contents(), share.Contents(), hootenanny.StoredContents())
 }
 
 // openContents opens the store of contents and artifacts.

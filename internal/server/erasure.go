@@ -22,7 +22,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/taskrelay"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 	"github.com/luanette/luanette/internal/music/hootenanny"
-	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/publish"
+	"github.com/luanette/luanette/internal/scripting/script/session"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/kv"
 	"github.com/luanette/luanette/internal/store/personal"
@@ -33,7 +34,7 @@ import (
 // personalTables are all tables with rows of people. TestEveryTableIsErased fails when one
 // is missing here.
 func personalTables() []personal.Table {
-	return slices.Concat(job.Personal(), script.Personal(), kv.Personal(), results.Personal(), usage.Personal(), artifact.Personal(), hootenanny.Personal(),
+	return slices.Concat(job.Personal(), session.Personal(), publish.Personal(), kv.Personal(), results.Personal(), usage.Personal(), artifact.Personal(), hootenanny.Personal(),
 		conversation.Personal(), spending.Personal(), taskrelay.Personal(), sessionstore.Personal(), upstreamstore.Personal(),
 		approval.Personal(), policy.Personal(), pin.Personal(), oauth.Personal(), personalvalues.Personal(),
 		share.Personal(), authserver.Personal(), apikey.Personal(), signin.Personal(), people.Personal())

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/sessionstore"
 	"github.com/luanette/luanette/internal/mcp/taskrelay"
-	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/publish"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -106,7 +106,7 @@ func (srv *Server) runNode(ctx context.Context) {
 	}
 	if srv.isShared() {
 		work = append(work, srv.scripts.sessions)
-		srv.listenTopic(ctx, script.Topic, func(string) {
+		srv.listenTopic(ctx, publish.Topic, func(string) {
 			if err := srv.scripts.published.Reload(ctx); err != nil && ctx.Err() == nil {
 				srv.log.WarnContext(ctx, "scripts of other nodes not loaded", "error", err)
 			}

@@ -20,6 +20,9 @@ import (
 	webmodule "github.com/luanette/luanette/internal/scripting/module/http"
 	"github.com/luanette/luanette/internal/scripting/module/workspace"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/publish"
+	"github.com/luanette/luanette/internal/scripting/script/session"
+	"github.com/luanette/luanette/internal/scripting/script/startup"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/kv"
@@ -31,9 +34,9 @@ type scripts struct {
 	js        *script.JavaScriptEngine
 	runner    *script.Runner
 	store     *artifact.Store
-	published *script.Published
-	sessions  *script.Sessions
-	folder    *script.Folder
+	published *publish.Published
+	sessions  *session.Sessions
+	folder    *publish.Folder
 }
 
 // openScripts opens the runner, the store of scripts, published scripts and sessions.
@@ -57,7 +60,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 		return err
 	}
 	store := srv.contents.Store
-	published, err := script.OpenPublished(ctx, srv.store, runner, store, script.PublishedOptions{
+	published, err := publish.Open(ctx, srv.store, runner, store, publish.Options{
 		Reserved: srv.reserved, Shared: srv.isShared(), Changed: srv.catalog.Refresh, Use: store.Use, Events: srv.bus, Log: srv.log,
 	})
 	if err != nil {
@@ -65,9 +68,9 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	}
 	store.SetPublic(func(ctx context.Context, ref cas.Ref) bool { return published.Current(ctx)[ref].Name != "" })
 	sessionOptions := srv.config.Sessions.SessionOptions()
-	sessionOptions.Events, sessionOptions.Node = srv.bus, srv.jobNode()
+	sessionOptions.Events, sessionOptions.Node, sessionOptions.Log, sessionOptions.Pool = srv.bus, srv.jobNode(), srv.log, pool
 	sessionOptions.Shares, sessionOptions.NameOf = srv.shares, srv.shares.NameOf
-	sessions, err := script.OpenSessions(ctx, srv.store, runner, sessionOptions)
+	sessions, err := session.Open(ctx, srv.store, runner, sessionOptions)
 	if err != nil {
 		return err
 	}
@@ -76,7 +79,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	if dir == "" {
 		dir = filepath.Join(srv.config.Data, "scripts")
 	}
-	srv.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, scripttools.NewSourceWriter(runner, store), srv.log)}
+	srv.scripts = &scripts{javascript, runner, store, published, sessions, publish.NewFolder(dir, published, scripttools.NewSourceWriter(runner, store), srv.log)}
 	return nil
 }
 
@@ -151,17 +154,19 @@ func (srv *Server) startScripts(ctx, background context.Context) {
 	if source, err := os.ReadFile(path); err == nil && srv.options.Jobs {
 		srv.auditAdmin(ctx, "startup.run", path, source)
 	}
-	resident := srv.scripts.runner.Startup(ctx, path, script.StartupUpstreams{Upstreams: script.Upstreams{Set: srv.upstreams}})
-	srv.setHooks(ctx, resident.Hooks(script.HookOptions{
+	loaded := startup.Run(ctx, srv.scripts.runner, path, startup.Options{
+		Upstreams: script.StartupUpstreams{Upstreams: script.Upstreams{Set: srv.upstreams}}, Events: srv.bus, Log: srv.log,
+	})
+	srv.setHooks(ctx, loaded.Hooks(startup.HookOptions{
 		Time: time.Duration(srv.config.Scripts.HookTime), Strict: srv.config.Scripts.HookFails == "refuse",
 	}))
-	if resident.Listens() {
-		srv.background.Go(func() { resident.Listen(background) })
+	if loaded.Listens() {
+		srv.background.Go(func() { loaded.Listen(background) })
 	}
 }
 
 // setHooks sets the hooks of startup.lua; nil changes nothing.
-func (srv *Server) setHooks(ctx context.Context, hooks *script.Hooks) {
+func (srv *Server) setHooks(ctx context.Context, hooks *startup.Hooks) {
 	if hooks == nil {
 		return
 	}

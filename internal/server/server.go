@@ -61,7 +61,7 @@ import (
 	"github.com/luanette/luanette/internal/sandbox/egress"
 	"github.com/luanette/luanette/internal/sandbox/launch"
 	"github.com/luanette/luanette/internal/scripting/host"
-	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/startup"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -155,10 +155,10 @@ type tooling struct {
 	upstreams  *upstreamset.Set
 	catalog    *catalog.Catalog
 	scripts    *scripts
-	temp       *host.TempRoot               // of scripts
-	hooks      atomic.Pointer[script.Hooks] // of startup.lua
-	localMusic *hootenanny.Backend          // nil if it is switched off
-	jobs       *job.Queue                   // nil if this process has no jobs
+	temp       *host.TempRoot                // of scripts
+	hooks      atomic.Pointer[startup.Hooks] // of startup.lua
+	localMusic *hootenanny.Backend           // nil if it is switched off
+	jobs       *job.Queue                    // nil if this process has no jobs
 	webhooks   webhook.Table
 	ownTools   *toolset.Set
 	menu       *builtin.Menu

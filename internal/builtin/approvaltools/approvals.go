@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/govern/approval"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/session"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
@@ -25,7 +26,7 @@ import (
 var texts embed.FS
 
 // Tools makes the tools with which people approve what scripts do.
-func Tools(o *approval.Store, r *script.Sessions) []toolset.Tool {
+func Tools(o *approval.Store, r *session.Sessions) []toolset.Tool {
 	t := approvalTools{o, r}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
 	return []toolset.Tool{
@@ -39,7 +40,7 @@ func Tools(o *approval.Store, r *script.Sessions) []toolset.Tool {
 
 type approvalTools struct {
 	store   *approval.Store
-	resumer *script.Sessions
+	resumer *session.Sessions
 }
 
 // ApprovalView is an approval as these tools show it.

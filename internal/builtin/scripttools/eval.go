@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/module/help"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/session"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
@@ -88,10 +89,10 @@ func waiting(p *script.PendingError, o script.Outcome) (tool.Result, error) {
 
 // runRequest runs a request in a session, or without one if id is empty. The warnings of a
 // turn that failed are added to the failure.
-func (t scriptTools) runRequest(ctx context.Context, call tool.Call, id string, q script.Request) (script.Turn, error) {
+func (t scriptTools) runRequest(ctx context.Context, call tool.Call, id string, q script.Request) (session.Turn, error) {
 	if id == "" {
 		outcome, err := t.runner.Run(ctx, q)
-		return script.Turn{Outcome: outcome}, err
+		return session.Turn{Outcome: outcome}, err
 	}
 	done, err := t.sessions.Eval(ctx, call.Owner(), id, q)
 	var failed *script.Error
@@ -102,7 +103,7 @@ func (t scriptTools) runRequest(ctx context.Context, call tool.Call, id string, 
 }
 
 // evalText returns the result and output as text.
-func evalText(o script.Turn) string {
+func evalText(o session.Turn) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "Execution completed in %dms\nResult: %s", o.Duration.Milliseconds(), script.Pretty(o.Result))
 	for i, line := range o.Output {
@@ -177,7 +178,7 @@ func (o CodeOptions) orDefault() CodeOptions {
 }
 
 // Code makes the tool that runs code with access to all tools.
-func Code(r *script.Runner, sessions *script.Sessions, o CodeOptions) []toolset.Tool {
+func Code(r *script.Runner, sessions *session.Sessions, o CodeOptions) []toolset.Tool {
 	t := codeTools{scriptTools{runner: r, sessions: sessions}, o.orDefault()}
 	return []toolset.Tool{toolset.DefineResult[codeIn, Executed](texts, "execute_code", tool.Hints{}, t.execute)}
 }
@@ -243,7 +244,7 @@ func (t codeTools) request(call tool.Call, in codeIn) script.Request {
 
 // codeResult is the result of code that succeeded. [LimitedSet] stores it if it is
 // too large to be shown.
-func codeResult(done script.Turn) (tool.Result, error) {
+func codeResult(done session.Turn) (tool.Result, error) {
 	said := executedOf(done)
 	if said.Result = done.Result; len(said.Result) == 0 {
 		said.Result = toolset.JSON("null")
@@ -252,7 +253,7 @@ func codeResult(done script.Turn) (tool.Result, error) {
 }
 
 // failedCode is the result of code that failed, with its output so far.
-func failedCode(done script.Turn, err error) tool.Result {
+func failedCode(done session.Turn, err error) tool.Result {
 	failed := script.ToolFailure(done.Outcome, err)
 	meta, _ := rawjson.Get(failed.Raw, "_meta")
 	cause, _ := rawjson.Get(meta, tool.ErrorKey)
@@ -269,7 +270,7 @@ func failedCode(done script.Turn, err error) tool.Result {
 	return tool.Result{Raw: rawjson.Set(failed.Raw, "structuredContent", structured)}
 }
 
-func executedOf(done script.Turn) Executed {
+func executedOf(done session.Turn) Executed {
 	return Executed{Logs: codeLogs(done.Output), DurationMS: done.Duration.Milliseconds(), Calls: done.Tools, Warnings: done.Warnings}
 }
 
@@ -289,7 +290,7 @@ func codeLogs(lines []host.OutputLine) []CodeLog {
 }
 
 // codeText returns the result and output as text for a model.
-func codeText(done script.Turn) string {
+func codeText(done session.Turn) string {
 	var out strings.Builder
 	out.WriteString(script.Pretty(done.Result))
 	for i, line := range codeLogs(done.Output) {

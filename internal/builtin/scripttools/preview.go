@@ -12,20 +12,21 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/session"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // Preview makes the tool that shows what a script would do. tools has the output
 // schemas for mocked answers.
-func Preview(r *script.Runner, s *script.Sessions, scripts *artifact.Store, tools tool.Source) []toolset.Tool {
+func Preview(r *script.Runner, s *session.Sessions, scripts *artifact.Store, tools tool.Source) []toolset.Tool {
 	t := previewTools{r, s, scripts, tools}
 	return []toolset.Tool{toolset.DefineResult[previewIn, Previewed](texts, "lua_preview", tool.Hints{ReadOnly: true}, t.preview)}
 }
 
 type previewTools struct {
 	runner   *script.Runner
-	sessions *script.Sessions
+	sessions *session.Sessions
 	scripts  *artifact.Store
 	tools    tool.Source
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/publish"
+	"github.com/luanette/luanette/internal/scripting/script/session"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/tools/toolset"
@@ -39,7 +41,7 @@ func shownTags(tags []string) []string {
 }
 
 // Tools makes the tools that run, store and publish scripts.
-func Tools(r *script.Runner, s *artifact.Store, p *script.Published, sessions *script.Sessions) []toolset.Tool {
+func Tools(r *script.Runner, s *artifact.Store, p *publish.Published, sessions *session.Sessions) []toolset.Tool {
 	t := scriptTools{r, s, p, sessions}
 	return []toolset.Tool{
 		toolset.AsScriptRunner(toolset.DefineResult[evalIn, Evaluated](texts, "lua_eval", tool.Hints{}, t.eval)),
@@ -57,8 +59,8 @@ func Tools(r *script.Runner, s *artifact.Store, p *script.Published, sessions *s
 type scriptTools struct {
 	runner    *script.Runner
 	scripts   *artifact.Store
-	publisher *script.Published
-	sessions  *script.Sessions
+	publisher *publish.Published
+	sessions  *session.Sessions
 }
 
 // Load finds a stored script and its source.
@@ -395,7 +397,7 @@ type PublishedTool struct {
 	Current     bool      `json:"current" jsonschema:"current version"`
 }
 
-func publishedTool(ctx context.Context, v script.Version) PublishedTool {
+func publishedTool(ctx context.Context, v publish.Version) PublishedTool {
 	return PublishedTool{principal.Of(ctx).NameOf(v.Name), v.Hash.String(), v.Version, v.Publisher, v.PublishedAt.UTC(), v.Current}
 }
 
@@ -409,7 +411,7 @@ func (t scriptTools) publish(ctx context.Context, _ tool.Call, in publishIn) (Pu
 	if err != nil {
 		return PublishedTool{}, err
 	}
-	v, err := t.publisher.Publish(ctx, script.PublishRequest{Hash: ref, Name: in.Name, Publisher: principal.Of(ctx).ID})
+	v, err := t.publisher.Publish(ctx, publish.Request{Hash: ref, Name: in.Name, Publisher: principal.Of(ctx).ID})
 	if err != nil {
 		return PublishedTool{}, err
 	}
@@ -471,7 +473,7 @@ func (t scriptTools) history(ctx context.Context, _ tool.Call, in toolNameIn) (P
 
 // NewSourceWriter stores the scripts of a folder as script_store does, each with a tag that
 // names its file.
-func NewSourceWriter(r *script.Runner, s *artifact.Store) script.SourceWriter {
+func NewSourceWriter(r *script.Runner, s *artifact.Store) publish.SourceWriter {
 	return sourceWriter{scriptTools{runner: r, scripts: s}}
 }
 

@@ -9,12 +9,13 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/session"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // Sessions makes the tools that manage sessions. lua_eval, one of Scripts, runs code
 // in them.
-func Sessions(s *script.Sessions) []toolset.Tool {
+func Sessions(s *session.Sessions) []toolset.Tool {
 	t := sessionTools{s}
 	return []toolset.Tool{
 		toolset.Define(texts, "session_create", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.create),
@@ -26,7 +27,7 @@ func Sessions(s *script.Sessions) []toolset.Tool {
 	}
 }
 
-type sessionTools struct{ sessions *script.Sessions }
+type sessionTools struct{ sessions *session.Sessions }
 
 // SessionView is a session as these tools show it.
 type SessionView struct {
@@ -41,7 +42,7 @@ type SessionView struct {
 	builtin.Shared
 }
 
-func sessionView(s *script.Session) SessionView {
+func sessionView(s *session.Session) SessionView {
 	return SessionView{s.ID, s.Name, s.Language, s.Runs, s.Size, s.Created, s.Used, s.Expires, builtin.Shared{Owner: s.Sharer, Level: s.Shared}}
 }
 
@@ -66,7 +67,7 @@ type sessionCreateIn struct {
 }
 
 func (t sessionTools) create(ctx context.Context, call tool.Call, in sessionCreateIn) (SessionView, error) {
-	s, err := t.sessions.Create(ctx, script.SessionSpec{
+	s, err := t.sessions.Create(ctx, session.Spec{
 		Owner: call.Owner(), Name: in.Name, Language: in.Language,
 		Limits: script.Limits{Time: time.Duration(in.TimeoutMS) * time.Millisecond, Memory: in.MemoryMB << 20},
 	})

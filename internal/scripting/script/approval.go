@@ -57,17 +57,169 @@ func (q Request) runInfo(key, owner string) host.RunInfo {
 	return who
 }
 
-// storedRun is a run as it is stored while it waits.
+// ApprovedRun is a run whose effects may need approval.
+type ApprovedRun struct {
+	Request Request
+	Key     string // the same for every attempt
+	Owner   string
+	Session string // the session it is a turn of; "" if it is none
+	Turns   int64  // of the session before the run
+
+	journal     []byte           // effects of all earlier attempts
+	resumeStore host.ResumeStore // where the run is recorded after its approval; nil before
+}
+
+// NewApprovedRun returns the run of a request, for the user of its caller.
+func NewApprovedRun(q Request) *ApprovedRun {
+	a := &ApprovedRun{Request: q, Key: "run:" + strings.ToLower(rand.Text()[:16])}
+	if q.Caller != nil {
+		a.Owner = q.Caller.User
+	}
+	return a
+}
+
+// Resumed reports whether the run has waited for approval.
+func (a *ApprovedRun) Resumed() bool { return a.resumeStore != nil }
+
+// Attempt makes a run once, with a Handler. A run that waited for approval is made again from
+// its beginning, with its effects so far answered from its journal.
+type Attempt func(ctx context.Context, handler host.Handler) (Outcome, error)
+
+// mayAsk reports whether effects of a run may need approval: not those of a run with its own
+// Handler, and those of a run inside another one are effects of the other.
+func (r *Runner) mayAsk(ctx context.Context, q Request) bool {
+	return q.Handler == nil && host.ParentOf(ctx) == nil && r.options.Approvals != nil
+}
+
+// Approve makes a run until it ends or waits for approval: then the error is a *PendingError.
+// After it, Finish is called.
+func (r *Runner) Approve(ctx context.Context, a *ApprovedRun, attempt Attempt) (Outcome, error) {
+	if !r.mayAsk(ctx, a.Request) {
+		return attempt(ctx, a.Request.Handler)
+	}
+	return r.withApprovals(ctx, a, attempt)
+}
+
+// withApprovals is Approve for a run whose effects may need approval.
+func (r *Runner) withApprovals(ctx context.Context, a *ApprovedRun, attempt Attempt) (Outcome, error) {
+	who := a.Request.runInfo(a.Key, a.Owner)
+	for {
+		past, err := host.ReadJournal(a.journal)
+		if err != nil {
+			return Outcome{}, err
+		}
+		approver, err := r.options.Approvals.Approver(ctx, who, past)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if approver == nil && len(past) == 0 && a.resumeStore == nil {
+			return attempt(ctx, host.Live())
+		}
+		outcome, paused, err := r.attemptRecorded(ctx, a, attempt, approver, past)
+		if paused == nil {
+			return outcome, err
+		}
+		pending, err := r.options.Approvals.Ask(ctx, *paused)
+		if err != nil {
+			return outcome, err
+		}
+		waits := &PendingError{pending, *paused}
+		decided, err := Settle(ctx, a.Request.Caller, pending, paused, func(answer host.Answer) error {
+			return r.options.Approvals.Answer(ctx, pending.ID, answer)
+		})
+		if err != nil || !decided { // the run waits for another decision
+			return outcome, waits
+		}
+		if err := r.Finish(ctx, a, outcome, nil, waits); err != nil {
+			return outcome, err
+		}
+		a.resumeStore = r.options.Approvals.ResumeStore(pending.ID)
+	}
+}
+
+// attemptRecorded makes an attempt and records it. Effects in past are answered from the
+// journal. An outcome that is partly rehearsed has no state.
+func (r *Runner) attemptRecorded(
+	ctx context.Context, a *ApprovedRun, attempt Attempt, approver host.Approver, past []host.Step,
+) (Outcome, *host.Paused, error) {
+	recorded := recorder{then: a.resumeStore}
+	journal := host.NewJournal(&recorded, a.Key)
+	if approver == nil { // nothing needs approval any more
+		approver = allowAll{}
+	}
+	approval := host.NewApproval(journal, approver, host.NewRehearsal(r.options.Tools, nil))
+	replay := host.NewReplay(past, approval)
+	outcome, err := attempt(ctx, replay)
+	if a.resumeStore != nil { // every effect must be recorded before the end of the run is
+		if problem := journal.Flush(); problem != nil {
+			outcome.State = nil
+			return outcome, nil, problem
+		}
+	}
+	tail := journal.End()
+	if went := replay.Err(); went != nil {
+		outcome.State = nil
+		return outcome, nil, went
+	}
+	if approval.Paused() == nil {
+		return outcome, nil, err
+	}
+	outcome.State = nil
+	if ctx.Err() != nil {
+		return outcome, nil, err
+	}
+	a.journal = append(append(a.journal, recorded.data...), tail...)
+	paused := host.NewPaused(a.Request.runInfo(a.Key, a.Owner), approval, err, outcome.Output)
+	paused.ResumeState, err = json.Marshal(a.stored(ctx))
+	return Outcome{Output: outcome.Output, Duration: outcome.Duration}, &paused, err
+}
+
+// Finish stores the outcome of a run that resumed after its approval.
+func (r *Runner) Finish(ctx context.Context, a *ApprovedRun, outcome Outcome, warnings []string, failed error) error {
+	_, err := r.finish(ctx, a, outcome, warnings, failed)
+	return err
+}
+
+// finish is Finish, and returns what it stores: a ResumeResult as JSON.
+func (r *Runner) finish(ctx context.Context, a *ApprovedRun, outcome Outcome, warnings []string, failed error) (json.RawMessage, error) {
+	if a.resumeStore == nil {
+		return nil, nil
+	}
+	result := newResumeResult(outcome, warnings, failed)
+	if a.Request.Language == directCall {
+		result.Made, result.Result = result.Result, nil
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		return nil, err
+	}
+	return raw, a.resumeStore.Finish(context.WithoutCancel(ctx), raw)
+}
+
+// allowAll allows everything.
+type allowAll struct{}
+
+func (allowAll) Decide(context.Context, host.Effect) (host.Decision, error) { return host.Allow, nil }
+
+// recorder stores a journal in memory and, for a run that resumed after its approval,
+// also in its ResumeStore.
+type recorder struct {
+	data []byte
+	then host.ResumeStore // may be nil
+}
+
+func (r *recorder) Record(data []byte) error {
+	r.data = append(r.data, data...)
+	if r.then == nil {
+		return nil
+	}
+	return r.then.Record(data)
+}
+
+// storedRun is a run as it is stored while it waits: the fields of its request that have
+// names in JSON, and what follows.
 type storedRun struct {
-	Source   string          `json:"source"`
-	Name     string          `json:"name,omitempty"`
-	Language string          `json:"language,omitempty"`
-	Hash     cas.Ref         `json:"hash"`
-	Creator  string          `json:"creator,omitempty"`
-	Org      string          `json:"org,omitempty"`
-	Params   json.RawMessage `json:"params,omitempty"`
-	Main     bool            `json:"main,omitempty"`
-	Limits   Limits          `json:"limits"`
+	Request
 
 	Session string `json:"session,omitempty"` // the session it is a turn of
 	Turns   int64  `json:"turns,omitempty"`   // of the session at that time
@@ -76,116 +228,22 @@ type storedRun struct {
 	Asker *principal.Principal `json:"asker,omitempty"` // whose run it is; nil means the local owner's
 }
 
-// approvedRun is a run whose effects may need approval.
-type approvedRun struct {
-	runner      *Runner
-	key         string // the same for every attempt
-	owner       string
-	session     string
-	turns       int64
-	request     Request
-	journal     []byte           // effects of all earlier attempts
-	resumeStore host.ResumeStore // where the run is recorded after its approval; nil before
-	rehearsed   bool             // the last attempt was partly rehearsed, so its state must not be saved
-	// once runs the request with a Handler.
-	once func(ctx context.Context, handler host.Handler) (Outcome, error)
-}
-
-// newRunKey returns a unique name for a run.
-func newRunKey() string { return "run:" + strings.ToLower(rand.Text()[:16]) }
-
-// run runs the request until it ends or waits for approval: then the error is a
-// *PendingError.
-func (a *approvedRun) run(ctx context.Context) (Outcome, error) {
-	who := a.request.runInfo(a.key, a.owner)
-	for {
-		past, err := host.ReadJournal(a.journal)
-		if err != nil {
-			return Outcome{}, err
-		}
-		approver, err := a.runner.options.Approvals.Approver(ctx, who, past)
-		if err != nil {
-			return Outcome{}, err
-		}
-		if approver == nil && len(past) == 0 && a.resumeStore == nil {
-			return a.once(ctx, host.Live())
-		}
-		outcome, paused, err := a.attempt(ctx, who, approver, past)
-		if paused == nil {
-			return outcome, err
-		}
-		pending, err := a.runner.options.Approvals.Ask(ctx, *paused)
-		if err != nil {
-			return outcome, err
-		}
-		waits := &PendingError{pending, *paused}
-		if !a.askCaller(ctx, pending, paused) {
-			return outcome, waits
-		}
-		if _, err := a.finish(ctx, Turn{Outcome: outcome}, waits); err != nil {
-			return outcome, err
-		}
-		a.resumeStore = a.runner.options.Approvals.ResumeStore(pending.ID)
-	}
-}
-
-// finish stores the outcome of a run that resumed after its approval, and returns it as
-// JSON.
-func (a *approvedRun) finish(ctx context.Context, done Turn, failed error) (json.RawMessage, error) {
-	if a.resumeStore == nil {
-		return nil, nil
-	}
-	outcome := newResumeResult(done, failed)
-	if a.request.Language == directCall {
-		outcome.Made, outcome.Result = outcome.Result, nil
-	}
-	raw, err := json.Marshal(outcome)
-	if err != nil {
-		return nil, err
-	}
-	return raw, a.resumeStore.Finish(context.WithoutCancel(ctx), raw)
-}
-
-// attempt runs the request once. Effects in past are answered from the journal.
-func (a *approvedRun) attempt(ctx context.Context, who host.RunInfo, approver host.Approver, past []host.Step) (Outcome, *host.Paused, error) {
-	recorded := recorder{then: a.resumeStore}
-	journal := host.NewJournal(&recorded, a.key)
-	if approver == nil { // nothing needs approval any more
-		approver = allowAll{}
-	}
-	approval := host.NewApproval(journal, approver, host.NewRehearsal(a.runner.options.Tools, nil))
-	replay := host.NewReplay(past, approval)
-	outcome, err := a.once(ctx, replay)
-	if a.resumeStore != nil { // every effect must be recorded before the end of the run is
-		if problem := journal.Flush(); problem != nil {
-			a.rehearsed = true
-			return outcome, nil, problem
-		}
-	}
-	tail := journal.End()
-	a.rehearsed = replay.Err() != nil || approval.Paused() != nil
-	if went := replay.Err(); went != nil {
-		return outcome, nil, went
-	}
-	if approval.Paused() == nil || ctx.Err() != nil {
-		return outcome, nil, err
-	}
-	a.journal = append(append(a.journal, recorded.data...), tail...)
-	paused := host.NewPaused(who, approval, err, outcome.Output)
-	paused.ResumeState, err = json.Marshal(a.storedRun(ctx))
-	return Outcome{Output: outcome.Output, Duration: outcome.Duration}, &paused, err
-}
-
-func (a *approvedRun) storedRun(ctx context.Context) storedRun {
-	q := a.request
-	k := storedRun{
-		Source: q.Source, Name: q.Name, Language: q.Language, Hash: q.Hash, Creator: q.Creator, Org: q.Org, Params: q.Params, Main: q.Main, Limits: q.Limits,
-		Session: a.session, Turns: a.turns, Journal: a.journal,
-	}
+func (a *ApprovedRun) stored(ctx context.Context) storedRun {
+	k := storedRun{Request: a.Request, Session: a.Session, Turns: a.Turns, Journal: a.journal}
 	if who := principal.Of(ctx); who.ID != principal.LocalID {
 		k.Asker = &who
 	}
 	return k
+}
+
+// readStored reads a run that waits for approval. q has what is not stored.
+func (r *Runner) readStored(who host.RunInfo, stored []byte, q Request) (storedRun, *ApprovedRun, error) {
+	k := storedRun{Request: q}
+	if err := json.NewDecoder(bytes.NewReader(stored)).Decode(&k); err != nil {
+		return k, nil, fault.Wrap(fault.Internal, err, "read a run that waited for approval")
+	}
+	k.AwaitTools = r.options.AwaitTools
+	return k, &ApprovedRun{Request: k.Request, Key: who.Key, Owner: who.Owner, Session: k.Session, Turns: k.Turns, journal: k.Journal}, nil
 }
 
 // as returns ctx with the principal of the run and its current rights. The rights of
@@ -211,70 +269,62 @@ func (k storedRun) as(ctx context.Context, r *Runner) (context.Context, error) {
 	return ctx, nil
 }
 
-// allowAll allows everything.
-type allowAll struct{}
-
-func (allowAll) Decide(context.Context, host.Effect) (host.Decision, error) { return host.Allow, nil }
-
-// recorder stores a journal in memory and, for a run that resumed after its approval,
-// also in its ResumeStore.
-type recorder struct {
-	data []byte
-	then host.ResumeStore // may be nil
-}
-
-func (r *recorder) Record(data []byte) error {
-	r.data = append(r.data, data...)
-	if r.then == nil {
-		return nil
-	}
-	return r.then.Record(data)
+// Turns makes the runs that are turns of sessions.
+type Turns interface {
+	// ResumeTurn makes a turn that waited for approval. Its session must not have changed
+	// since then.
+	ResumeTurn(ctx context.Context, a *ApprovedRun) (outcome Outcome, warnings []string, err error)
+	// PreviewTurn runs a request with its own Handler in a copy of a session.
+	PreviewTurn(ctx context.Context, owner, session string, q Request) (Outcome, error)
 }
 
 // Resume continues a run that was stored while it waited for the approval with that id,
 // after the last recorded effect. q has the caller waiting now. It stores the outcome
 // and returns it, a ResumeResult as JSON; the error is that it could not be stored.
-func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, stored []byte, q Request) (json.RawMessage, error) {
+func (r *Runner) Resume(ctx context.Context, id string, who host.RunInfo, stored []byte, q Request, turns Turns) (json.RawMessage, error) {
 	ctx, _ = db.WaitForDatabase(ctx) // an approved run must finish
-	k, a, err := s.readStored(who, stored, q)
+	k, a, err := r.readStored(who, stored, q)
 	if err != nil {
 		return nil, err
 	}
-	a.resumeStore = s.runner.options.Approvals.ResumeStore(id)
+	a.resumeStore = r.options.Approvals.ResumeStore(id)
 	records, err := a.resumeStore.Past(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a.journal = append(a.journal, bytes.Join(records, nil)...)
-	var done Turn
-	as, failed := k.as(ctx, s.runner)
-	if failed == nil {
-		done, failed = s.runStored(as, a)
+	var outcome Outcome
+	var warnings []string
+	as, failed := k.as(ctx, r)
+	switch {
+	case failed != nil:
+	case a.Session != "":
+		outcome, warnings, failed = turns.ResumeTurn(as, a)
+	default:
+		outcome, failed = r.resume(as, a)
 	}
 	if ctx.Err() != nil { // stopped: it resumes later
 		return nil, context.Cause(ctx)
 	}
-	return a.finish(ctx, done, failed)
+	return r.finish(ctx, a, outcome, warnings, failed)
 }
 
-// readStored reads a run that waits for approval.
-func (s *Sessions) readStored(who host.RunInfo, stored []byte, q Request) (storedRun, *approvedRun, error) {
-	var k storedRun
-	if err := json.NewDecoder(bytes.NewReader(stored)).Decode(&k); err != nil {
-		return k, nil, fault.Wrap(fault.Internal, err, "read a run that waited for approval")
+// resume continues a run in a fresh state, or a direct call.
+func (r *Runner) resume(ctx context.Context, a *ApprovedRun) (Outcome, error) {
+	attempt := r.attempt(a.Request)
+	if a.Request.Language == directCall {
+		var err error
+		if attempt, err = r.directAttempt(a.Request); err != nil {
+			return Outcome{}, err
+		}
 	}
-	q.Source, q.Name, q.Language, q.Hash, q.Creator = k.Source, k.Name, k.Language, k.Hash, k.Creator
-	q.Params, q.Main, q.Limits, q.Org = k.Params, k.Main, k.Limits, k.Org
-	q.AwaitTools = s.runner.options.AwaitTools
-	return k, &approvedRun{
-		runner: s.runner, key: who.Key, owner: who.Owner, session: k.Session, turns: k.Turns, request: q, journal: k.Journal,
-	}, nil
+	return r.withApprovals(ctx, a, attempt)
 }
 
 // Plan makes the plan of a run again that waits for approval: from its journal on, nothing
 // is carried out.
-func (s *Sessions) Plan(ctx context.Context, who host.RunInfo, stored []byte) (host.Plan, error) {
-	k, a, err := s.readStored(who, stored, Request{})
+func (r *Runner) Plan(ctx context.Context, who host.RunInfo, stored []byte, turns Turns) (host.Plan, error) {
+	k, a, err := r.readStored(who, stored, Request{})
 	if err != nil {
 		return host.Plan{}, err
 	}
@@ -282,59 +332,24 @@ func (s *Sessions) Plan(ctx context.Context, who host.RunInfo, stored []byte) (h
 	if err != nil {
 		return host.Plan{}, err
 	}
-	if ctx, err = k.as(ctx, s.runner); err != nil {
+	if ctx, err = k.as(ctx, r); err != nil {
 		return host.Plan{}, err
 	}
-	rehearsal := host.NewRehearsal(s.runner.options.Tools, nil)
-	q := a.request
+	rehearsal := host.NewRehearsal(r.options.Tools, nil)
+	q := a.Request
 	q.Handler = host.NewReplay(past, rehearsal)
 	switch {
 	case q.Language == directCall:
-		err = a.setCall(s.runner)
-		if err == nil {
-			_, err = a.once(ctx, q.Handler)
+		var call Attempt
+		if call, err = r.directAttempt(q); err == nil {
+			_, err = call(ctx, q.Handler)
 		}
-	case a.session != "":
-		_, err = s.previewOf(ctx, a.owner, a.session, q)
+	case a.Session != "":
+		_, err = turns.PreviewTurn(ctx, a.Owner, a.Session, q)
 	default:
-		_, err = s.runner.run(ctx, q)
+		_, err = r.run(ctx, q)
 	}
 	return host.NewPlan(rehearsal, err), nil
-}
-
-// setCall sets how a direct call is made.
-func (a *approvedRun) setCall(r *Runner) error {
-	c, err := readDirectCall(a.request.Source)
-	a.once = c.once(func(ctx context.Context) (tool.Result, error) {
-		return r.options.Tools.Call(ctx, tool.Call{Ref: c.Ref, Args: c.Args, Meta: c.Meta, Caller: a.request.Caller})
-	})
-	return err
-}
-
-// runStored runs a stored run, in its session if it is a turn of one.
-func (s *Sessions) runStored(ctx context.Context, a *approvedRun) (Turn, error) {
-	if a.session != "" {
-		return s.runTurn(ctx, a, true)
-	}
-	if a.request.Language == directCall {
-		if err := a.setCall(s.runner); err != nil {
-			return Turn{}, err
-		}
-	} else {
-		a.once = func(ctx context.Context, handler host.Handler) (Outcome, error) {
-			q := a.request
-			q.Handler = handler
-			return s.runner.run(ctx, q)
-		}
-	}
-	outcome, err := a.run(ctx)
-	return Turn{Outcome: outcome}, err
-}
-
-// errSessionChanged is the error of a turn whose session has changed since it paused.
-func errSessionChanged(id string) error {
-	return fault.New(fault.Conflict, "session %s was changed while the turn waited for approval", id).
-		WithHint("run the turn again; its effects before the pause are not undone")
 }
 
 // PendingInfo tells the caller that the script waits for approval.
@@ -420,14 +435,14 @@ func ReadOutcome(raw json.RawMessage) (o ResumeResult, err error) {
 		return o, err
 	}
 	value, failed := valueOf(o.Made)
-	shown := newResumeResult(Turn{Outcome: Outcome{Result: value}}, failed)
+	shown := newResumeResult(Outcome{Result: value}, nil, failed)
 	o.Result, o.Error = shown.Result, shown.Error
 	return o, nil
 }
 
-func newResumeResult(done Turn, err error) ResumeResult {
-	a := ResumeResult{Result: done.Result, Output: make([]OutputLine, len(done.Output)), Warnings: done.Warnings}
-	for i, line := range done.Output {
+func newResumeResult(outcome Outcome, warnings []string, err error) ResumeResult {
+	a := ResumeResult{Result: outcome.Result, Output: make([]OutputLine, len(outcome.Output)), Warnings: warnings}
+	for i, line := range outcome.Output {
 		a.Output[i] = OutputLine{line.Stream, line.Level, line.Text}
 	}
 	var pending *PendingError

@@ -13,15 +13,6 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// askCaller asks the caller for the decision and reports whether it decided. If not, the
-// run waits for another decision.
-func (a *approvedRun) askCaller(ctx context.Context, pending host.Pending, paused *host.Paused) bool {
-	ok, err := Settle(ctx, a.request.Caller, pending, paused, func(answer host.Answer) error {
-		return a.runner.options.Approvals.Answer(ctx, pending.ID, answer)
-	})
-	return ok && err == nil
-}
-
 // mostQuestions is how often a caller is asked when the plan changes while they think.
 const mostQuestions = 5
 
@@ -158,8 +149,8 @@ func readDirectCall(source string) (c DirectCall, err error) {
 	return c, err
 }
 
-// once makes the call within a Handler.
-func (c DirectCall) once(call func(ctx context.Context) (tool.Result, error)) func(context.Context, host.Handler) (Outcome, error) {
+// attempt makes the call within a Handler.
+func (c DirectCall) attempt(call func(ctx context.Context) (tool.Result, error)) Attempt {
 	return func(ctx context.Context, handler host.Handler) (Outcome, error) {
 		values, err := handler.Handle(ctx, c.Effect(), func(ctx context.Context) ([]host.Value, error) {
 			result, err := call(tool.WithApproved(ctx, c.Ref))
@@ -173,23 +164,25 @@ func (c DirectCall) once(call func(ctx context.Context) (tool.Result, error)) fu
 	}
 }
 
+// directAttempt makes a stored call.
+func (r *Runner) directAttempt(q Request) (Attempt, error) {
+	c, err := readDirectCall(q.Source)
+	return c.attempt(func(ctx context.Context) (tool.Result, error) {
+		return r.options.Tools.Call(ctx, tool.Call{Ref: c.Ref, Args: c.Args, Meta: c.Meta, Caller: q.Caller})
+	}), err
+}
+
 // CallApproved has a call that needs approval wait for it, and then make itself with call.
 // It asks the caller if its client supports that; otherwise the result says what the call
 // waits for, and Resume makes it after the decision.
 func (r *Runner) CallApproved(ctx context.Context, c DirectCall, caller *tool.Caller, call func(ctx context.Context) (tool.Result, error)) (tool.Result, error) {
 	var made tool.Result
-	a := &approvedRun{
-		runner: r, key: newRunKey(), request: Request{Source: c.source(), Name: c.Ref.String(), Language: directCall, Caller: caller},
-		once: c.once(func(ctx context.Context) (result tool.Result, err error) {
-			made, err = call(ctx)
-			return made, err
-		}),
-	}
-	if caller != nil {
-		a.owner = caller.User
-	}
-	outcome, err := a.run(ctx)
-	_, problem := a.finish(ctx, Turn{Outcome: outcome}, err)
+	a := NewApprovedRun(Request{Source: c.source(), Name: c.Ref.String(), Language: directCall, Caller: caller})
+	outcome, err := r.withApprovals(ctx, a, c.attempt(func(ctx context.Context) (result tool.Result, err error) {
+		made, err = call(ctx)
+		return made, err
+	}))
+	problem := r.Finish(ctx, a, outcome, nil, err)
 	var pending *PendingError
 	switch {
 	case errors.As(err, &pending):

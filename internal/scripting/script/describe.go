@@ -52,22 +52,26 @@ const descriptionWeight = 8 << 10
 // Describe runs a script with no effects allowed and calls its describe(). The error is
 // an *Error. Only the source of the request is used, with its name, hash and language.
 func (r *Runner) Describe(ctx context.Context, of Request) (Description, error) {
-	of = r.inLanguage(ctx, of)
-	q := Request{
-		Source: of.Source, Name: of.Name, Hash: of.Hash, Language: of.Language,
-		Limits: describeLimits, entry: &entry{name: "describe", optional: true},
-	}
-	key := descriptionOf(q)
+	of = r.WithLanguage(ctx, of)
+	key := descriptionOf(of)
 	if known, ok := r.descriptions.find(key, descriptionWeight); ok {
 		return known, nil
 	}
-	inspection := host.NewInspection("the script is being described")
-	q.Handler = inspection
+	q, inspection := describeRequest(of)
 	d, err := r.describe(ctx, q)
 	if err == nil && !inspection.Varied() {
 		r.descriptions.keep(key, d, descriptionWeight)
 	}
 	return d, err
+}
+
+// describeRequest returns the request that calls describe() of a script.
+func describeRequest(of Request) (Request, *host.Inspection) {
+	inspection := host.NewInspection("the script is being described")
+	return Request{
+		Source: of.Source, Name: of.Name, Hash: of.Hash, Language: of.Language,
+		Limits: describeLimits, entry: entry{name: "describe", optional: true}, Handler: inspection,
+	}, inspection
 }
 
 // describe is Describe without the cache.
@@ -79,7 +83,10 @@ func (r *Runner) describe(ctx context.Context, q Request) (Description, error) {
 	if err != nil {
 		return Description{}, r.explain(ctx, q, err)
 	}
-	d, err := r.callDescribe(ctx, engine, q)
+	d := Description{AnyParams: true}
+	if engine.mayDefine(q, q.entry.name) {
+		d, err = callDescribe(q, func() (Outcome, error) { return r.Run(ctx, q) })
+	}
 	if err == nil && !engine.mayDefine(q, "main") {
 		d.noMain = true
 		d.Warnings = append(d.Warnings, "the script defines no main(params): it cannot run as a job, and cannot be published")
@@ -87,16 +94,13 @@ func (r *Runner) describe(ctx context.Context, q Request) (Description, error) {
 	return d, err
 }
 
-// callDescribe runs a script that compiles, and calls its describe() if it has one.
-func (r *Runner) callDescribe(ctx context.Context, engine engine, q Request) (Description, error) {
-	if !engine.mayDefine(q, q.entry.name) {
-		return Description{AnyParams: true}, nil
-	}
-	outcome, err := r.Run(ctx, q)
+// callDescribe reads what a run of describe() returns, if the script has one.
+func callDescribe(q Request, run func() (Outcome, error)) (Description, error) {
+	outcome, err := run()
 	if err != nil {
 		return Description{}, describeError(err)
 	}
-	if q.entry.absent {
+	if outcome.absent {
 		return Description{AnyParams: true}, nil
 	}
 	d, err := readDescription(outcome.Result)

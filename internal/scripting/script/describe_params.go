@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -295,13 +296,36 @@ func (d *Description) asTyped(params json.RawMessage, typed map[string]string) j
 // fills in defaults and the script's name. A script without main does not run, nor one whose
 // describe() fails, because its params could not be checked.
 func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
-	q = r.inLanguage(ctx, q)
+	q = r.WithLanguage(ctx, q)
 	d, err := r.Describe(ctx, q)
 	if err != nil {
 		return q, err
 	}
 	if _, err := r.engineFor(q); err == nil && d.noMain {
 		return q, r.explain(ctx, q, missingMain(q.advice(MissingMain)))
+	}
+	return r.checkParams(ctx, q, d)
+}
+
+// PrepareTurn is Prepare for a turn of a session. preview runs a request in a copy of the
+// session, because describe() may need its globals.
+func (r *Runner) PrepareTurn(ctx context.Context, q Request, language string, preview func(Request) (Outcome, error)) (Request, error) {
+	of := q
+	of.Language = cmp.Or(q.Language, language)
+	described, _ := describeRequest(of)
+	engine, err := r.engineFor(described)
+	if err != nil {
+		return q, err
+	}
+	if engine.compile(ctx, described) != nil { // the turn itself reports it
+		return q, nil //nolint:nilerr // see above
+	}
+	if !engine.mayDefine(described, "describe") && engine.mayDefine(described, "main") {
+		return q, nil // the session's describe() belongs to another main
+	}
+	d, err := callDescribe(described, func() (Outcome, error) { return preview(described) })
+	if err != nil || !d.Defined {
+		return q, err
 	}
 	return r.checkParams(ctx, q, d)
 }

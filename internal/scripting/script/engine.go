@@ -18,6 +18,9 @@ const (
 	JavaScript = "javascript"
 )
 
+// MaxSource is the largest script that is run, in bytes.
+const MaxSource = 1 << 20
+
 // Languages lists all languages, in the order they are offered.
 var Languages = []string{Lua, JavaScript}
 
@@ -26,9 +29,8 @@ var Languages = []string{Lua, JavaScript}
 type engine interface {
 	// warm prepares the engine, so that no run's time is spent on it.
 	warm(ctx context.Context) error
-	// run runs a request in a fresh state, or in that of its session's turn, and returns
-	// the result as JSON.
-	run(ctx context.Context, q Request, limits Limits, env *host.Env) (json.RawMessage, error)
+	// run runs a request in a fresh state, or in the one it names.
+	run(ctx context.Context, q Request, limits runLimits, env *host.Env) (ended, error)
 	// compile checks the syntax of the source without running any of it.
 	compile(ctx context.Context, q Request) error
 	// mayDefine reports whether a source that compiles may define a global of that name.
@@ -36,25 +38,54 @@ type engine interface {
 	// explain fills e from an error of run or compile: kind, message, stack, and hints
 	// specific to the language.
 	explain(ctx context.Context, r *Runner, q Request, err error, e *Error)
-	// turn prepares a run in a saved state; nil means a fresh one.
-	turn(saved []byte) turn
 }
 
-// turn is one run in the state of a session. The engine that made it fills it while it
-// runs.
-type turn interface {
-	// restoreError returns why the saved state could not be restored, or nil.
-	restoreError() error
-	// stateAfter returns the state to save after a run that ended with failed. changed is
-	// false if the session stays as it was; warnings list values that could not be
-	// saved.
-	stateAfter(ctx context.Context, failed error) (state []byte, changed bool, warnings []string)
+// ended is what an engine returns of a run, also of one that failed.
+type ended struct {
+	result json.RawMessage // nil if it failed
+	absent bool            // the script does not define the optional function to call
+	state  State           // what the run left, if it has a State or its script stays loaded; nil if there was no state
 }
+
+// SavedState is the state of a session before a run. The zero value is a fresh one.
+type SavedState struct {
+	Bytes []byte    // made by State.Snapshot; nil is a fresh state
+	Live  LiveState // the same in memory; nil means that Bytes are restored
+}
+
+// State is the state of a session after a run.
+type State interface {
+	// Stopped reports whether the run was stopped at a point from which no other run can
+	// go on.
+	Stopped() bool
+	// Snapshot saves the state. Values that cannot be saved are left out and listed.
+	Snapshot(ctx context.Context) (saved []byte, omitted []string, err error)
+	// Live returns the state for the next run, which must not start before; nil if states
+	// of the language do not stay in memory.
+	Live() LiveState
+}
+
+// LiveState is a state in memory, for one run at a time.
+type LiveState interface {
+	Fork() (LiveState, error)
+}
+
+// restoreError is the error of a run whose state could not be restored.
+type restoreError struct{ reason *fault.Error }
+
+func cannotRestore(err error) error {
+	return &restoreError{fault.Wrap(fault.Conflict, err, "restore the session").
+		WithHint("session_reset makes it usable again; its variables are lost")}
+}
+
+func (e *restoreError) Error() string { return e.reason.Error() }
+
+func (e *restoreError) Unwrap() error { return e.reason }
 
 // required returns the name of the function that the source of a request must define; "" if
 // it need not: a turn of a session may call what an earlier one defined.
 func (q Request) required() string {
-	if entry := q.entryPoint(); entry != nil && !entry.optional && q.turn == nil {
+	if entry := q.entryPoint(); !entry.optional && q.State == nil {
 		return entry.name
 	}
 	return ""
@@ -87,11 +118,11 @@ func LanguageOf(name string) string {
 
 // LanguageOf returns the language of a stored script.
 func (r *Runner) LanguageOf(ctx context.Context, ref cas.Ref) string {
-	return r.inLanguage(ctx, Request{Hash: ref}).Language
+	return r.WithLanguage(ctx, Request{Hash: ref}).Language
 }
 
-// inLanguage sets the language of a request.
-func (r *Runner) inLanguage(ctx context.Context, q Request) Request {
+// WithLanguage sets the language of a request.
+func (r *Runner) WithLanguage(ctx context.Context, q Request) Request {
 	if q.Language == "" && !q.Hash.IsZero() && r.options.Language != nil {
 		q.Language = r.options.Language(ctx, q.Hash)
 	}
@@ -109,6 +140,20 @@ func (q Request) language() string {
 		return language
 	}
 	return Lua
+}
+
+// CheckLanguage returns an error if there are no scripts in that language.
+func (r *Runner) CheckLanguage(language string) error {
+	_, err := r.engineFor(Request{Language: language})
+	return err
+}
+
+// Fits reports whether the saved state of a session can be used by this build.
+func (r *Runner) Fits(ctx context.Context, language string, saved []byte) (bool, error) {
+	if language != JavaScript || saved == nil || r.options.JavaScript == nil {
+		return true, nil
+	}
+	return r.options.JavaScript.engine.Fits(ctx, saved)
 }
 
 // engineFor returns the engine of the request's language.

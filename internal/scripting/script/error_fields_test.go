@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script/scripttest"
 )
 
 func TestMissingFieldsAreExplained(t *testing.T) {
 	t.Parallel()
 	issue := tool.Ref{Space: "git", Name: "issue"}
 	runner := newRunner(t, func(o *Options) {
-		o.Tools = toolbox{issue: handlerFor(func(context.Context, struct{}) (any, error) {
+		o.Tools = toolbox{issue: scripttest.HandlerFor(func(context.Context, struct{}) (any, error) {
 			return map[string]any{"title": map[string]any{"text": "x"}, "labels": []string{}}, nil
 		})}
 		o.Fields = func(_ context.Context, ref tool.Ref) []string {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
-	"log/slog"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,36 +14,63 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
-	"github.com/luanette/luanette/internal/store/cas"
-	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// publishExamples publishes all examples over the stand-in servers.
-func publishExamples(t *testing.T) (publishFixture, *hootenanny) {
+// exampleTools is a source of all examples as tools.
+type exampleTools struct {
+	runner  *Runner
+	scripts map[string]Request
+}
+
+func (e *exampleTools) Tools(context.Context) (infos []tool.Info, _ error) {
+	for name := range e.scripts {
+		infos = append(infos, tool.Info{Ref: tool.Ref{Name: name}, RunsScript: true})
+	}
+	slices.SortFunc(infos, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
+	return infos, nil
+}
+
+func (e *exampleTools) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	q := e.scripts[call.Ref.Name]
+	q.Params, q.Main, q.Caller = call.Args, true, call.Caller
+	q, err := e.runner.Prepare(ctx, q)
+	if err != nil {
+		return ToolFailure(Outcome{}, err), nil
+	}
+	outcome, err := e.runner.Run(ctx, q)
+	if err != nil {
+		return ToolFailure(outcome, err), nil
+	}
+	return ToolResult(outcome)
+}
+
+// call runs an example through the catalog.
+func (e *exampleTools) call(t *testing.T, name, args string) tool.View {
+	t.Helper()
+	result, err := e.runner.options.Tools.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: name}, Args: json.RawMessage(args)})
+	if err != nil {
+		t.Fatalf("call %s %s: %v", name, args, err)
+	}
+	view, err := result.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return view
+}
+
+// openExamples makes tools of all examples, over the stand-in servers.
+func openExamples(t *testing.T) (*exampleTools, *hootenanny) {
 	t.Helper()
 	folder := t.TempDir()
 	music := newHootenanny(t, folder)
-	database, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "test.db"), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = database.Close() })
-	tools := catalog.New(catalog.Options{Sources: []tool.Source{&struct{ tool.Source }{fakeTools(music)}}})
-	bus := event.New(event.BusOptions{})
+	e := &exampleTools{scripts: map[string]Request{}}
+	tools := catalog.New(catalog.Options{Sources: []tool.Source{&struct{ tool.Source }{fakeTools(music)}, e}})
 	seen := newTraces()
-	d := newSourceStore()
-	runner := newRunner(t, func(o *Options) {
-		o.Language = func(_ context.Context, hash cas.Ref) string { return d.languages[hash] }
-		o.Tools, o.Events, o.Files = tools, bus, host.FilesOptions{Read: []string{folder}}
+	e.runner = newRunner(t, func(o *Options) {
+		o.Tools, o.Files = tools, host.FilesOptions{Read: []string{folder}}
 		o.Tracer, o.Meter = seen.tracer(), seen.meter()
 	})
-	published, err := OpenPublished(t.Context(), database, runner, d, PublishedOptions{Changed: tools.Refresh, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tools.Add(published)
-	p := publishFixture{published, d, tools, bus}
 	files, err := fs.Glob(scripts.Files, "*")
 	if err != nil {
 		t.Fatal(err)
@@ -56,20 +83,26 @@ func publishExamples(t *testing.T) (publishFixture, *hootenanny) {
 		if first, _, _ := strings.Cut(string(source), "\n"); !strings.HasPrefix(first, "-- ") && !strings.HasPrefix(first, "// ") {
 			t.Errorf("%s does not begin with what it shows", file)
 		}
-		d.languages[cas.Sum(source)] = LanguageOf(file)
-		p.publish(t, string(source), strings.TrimSuffix(file, filepath.Ext(file)))
+		name := strings.TrimSuffix(file, filepath.Ext(file))
+		q := Request{Source: string(source), Name: name, Language: LanguageOf(file)}
+		d, err := e.runner.Describe(t.Context(), q)
+		if err != nil || !d.Defined {
+			t.Fatalf("describe %s: %v", file, err)
+		}
+		e.scripts[name] = q
 		if file == "tool_call.lua" {
-			p.publish(t, string(source), "")
+			e.scripts[d.Name] = q
 		}
 	}
-	return p, music
+	tools.Refresh(t.Context())
+	return e, music
 }
 
 var hashes = regexp.MustCompile(`[0-9a-f]{64}`)
 
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	p, music := publishExamples(t)
+	p, music := openExamples(t)
 	for _, c := range []struct{ name, args, want string }{
 		{"hello", `{}`, `{"greeting":"Hello, Hootenanny!"}`},
 		{"hello", `{"name":"Ada"}`, `{"greeting":"Hello, Ada!"}`},
@@ -102,8 +135,8 @@ func TestExamples(t *testing.T) {
 
 func TestExampleThatWaitsForEvents(t *testing.T) {
 	t.Parallel()
-	p, _ := publishExamples(t)
-	sub := p.bus.Subscribe(event.Options{Types: []string{"script.mix.done.waiting"}})
+	p, _ := openExamples(t)
+	sub := p.runner.options.Events.Subscribe(event.Options{Types: []string{"script.mix.done.waiting"}})
 	defer sub.Close()
 	answer := make(chan tool.View, 1)
 	go func() { answer <- p.call(t, "event_hook", `{"count":2}`) }()

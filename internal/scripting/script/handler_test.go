@@ -74,7 +74,7 @@ func TestEveryFunctionIsKnown(t *testing.T) {
 		}
 		return nil
 	})
-	state, err := engine.open(t.Context(), DefaultLimits(), host.NewEnv(nil, host.DenyEffects("looking"), &host.Services{}), 1)
+	state, err := engine.open(t.Context(), runLimits{Limits: DefaultLimits()}, host.NewEnv(nil, host.DenyEffects("looking"), &host.Services{}), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

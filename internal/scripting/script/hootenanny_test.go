@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/music/smf"
+	"github.com/luanette/luanette/internal/scripting/script/scripttest"
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
@@ -54,16 +55,16 @@ func newHootenanny(t *testing.T, folder string) *hootenanny {
 
 func (h *hootenanny) addTo(box toolbox) {
 	for name, run := range map[string]handler{
-		"orpheus_generate": handlerFor(h.generate),
-		"job_poll":         handlerFor(h.poll),
-		"convert_midi_to_wav": handlerFor(func(_ context.Context, in map[string]any) (any, error) {
+		"orpheus_generate": scripttest.HandlerFor(h.generate),
+		"job_poll":         scripttest.HandlerFor(h.poll),
+		"convert_midi_to_wav": scripttest.HandlerFor(func(_ context.Context, in map[string]any) (any, error) {
 			h.rendered = in
 			return map[string]any{"job_id": "render-1", "status": "pending"}, nil
 		}),
-		"job_status":      handlerFor(h.status),
-		"abc_to_midi":     handlerFor(h.play),
-		"cas_inspect":     handlerFor(h.inspect),
-		"cas_upload_file": handlerFor(h.upload),
+		"job_status":      scripttest.HandlerFor(h.status),
+		"abc_to_midi":     scripttest.HandlerFor(h.play),
+		"cas_inspect":     scripttest.HandlerFor(h.inspect),
+		"cas_upload_file": scripttest.HandlerFor(h.upload),
 	} {
 		box[tool.Ref{Space: "hootenanny", Name: name}] = run
 	}

@@ -72,46 +72,71 @@ func (e *JavaScriptEngine) warm(ctx context.Context) error { return e.engine.War
 func (e *JavaScriptEngine) Close(ctx context.Context) error { return e.engine.Close(ctx) }
 
 // run runs a request in a fresh realm, or in that of its session.
-func (e *JavaScriptEngine) run(ctx context.Context, q Request, limits Limits, env *host.Env) (json.RawMessage, error) {
+func (e *JavaScriptEngine) run(ctx context.Context, q Request, limits runLimits, env *host.Env) (done ended, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	h := &jsHost{engine: e, env: env, stop: stop}
 	if name := q.required(); name != "" && !e.mayDefine(q, name) { //nolint:contextcheck // it waits for nothing
-		return nil, missingMain(q.advice(MissingMain))
+		return done, missingMain(q.advice(MissingMain))
 	}
 	program := e.program(ctx, q, limits, h)
 	var outcome js.Outcome
-	var err error
-	if t, ok := q.turn.(*jsTurn); ok {
-		outcome, err = t.eval(ctx, program, h)
+	if q.State != nil {
+		outcome, done.state, err = e.eval(ctx, q.State.Bytes, program, h)
 	} else {
 		outcome, err = e.engine.Run(ctx, program, h)
 	}
 	if err != nil {
-		return nil, &jsFailure{err, h.causeOf(err)}
+		return done, &jsFailure{err, h.causeOf(err)}
 	}
-	if outcome.Absent {
-		entry := q.entryPoint()
-		if !entry.optional {
-			return nil, missingMain(q.advice(MissingMain))
-		}
-		entry.absent = true
+	if done.absent = outcome.Absent; done.absent && !q.entryPoint().optional {
+		return done, missingMain(q.advice(MissingMain))
 	}
 	if limits.share != nil {
 		limits.share.Count(int64(len(outcome.Result)))
 	}
-	if outcome.Result == nil {
-		return json.RawMessage("null"), nil
+	done.result = outcome.Result
+	if done.result == nil {
+		done.result = json.RawMessage("null")
 	}
-	return outcome.Result, nil
+	return done, nil
 }
+
+// eval runs a program in the realm of a session.
+func (e *JavaScriptEngine) eval(ctx context.Context, saved []byte, p js.Program, h js.Host) (js.Outcome, State, error) {
+	session := e.engine.NewSession()
+	if saved != nil {
+		var err error
+		if session, err = e.engine.Restore(ctx, saved); err != nil {
+			return js.Outcome{}, nil, cannotRestore(err)
+		}
+	}
+	state := &jsState{session, session.Turns()}
+	outcome, err := session.Eval(ctx, p, h)
+	return outcome, state, err
+}
+
+// jsState is the realm of a session after a run. It does not stay in memory.
+type jsState struct {
+	session *js.Session
+	before  int // its turns before the run
+}
+
+func (s *jsState) Stopped() bool { return s.session.Turns() == s.before }
+
+func (s *jsState) Snapshot(ctx context.Context) (saved []byte, omitted []string, err error) {
+	saved, err = s.session.Snapshot(ctx)
+	return saved, nil, err
+}
+
+func (s *jsState) Live() LiveState { return nil }
 
 // jsCalls limits calls of host functions of every kind in one run. The Handler limits
 // effects.
 const jsCalls = 100_000
 
 // program converts the request for the engine.
-func (e *JavaScriptEngine) program(ctx context.Context, q Request, limits Limits, h *jsHost) js.Program {
+func (e *JavaScriptEngine) program(ctx context.Context, q Request, limits runLimits, h *jsHost) js.Program {
 	p := js.Program{
 		Source: q.Source, Name: q.name(),
 		Funcs:  h.globals(ctx, q.Source),
@@ -125,7 +150,7 @@ func (e *JavaScriptEngine) program(ctx context.Context, q Request, limits Limits
 	if limits.meter != nil {
 		p.Limits.Meter, p.Limits.Reserve = limits.meter, limits.meter.reserve(limits.share)
 	}
-	if entry := q.entryPoint(); entry != nil {
+	if entry := q.entryPoint(); entry.name != "" {
 		p.Entry = &js.Entry{Name: entry.name, Argument: q.Params}
 		if len(q.Params) == 0 {
 			p.Entry.Argument = json.RawMessage("{}")
@@ -170,48 +195,6 @@ var (
 		return regexp.MustCompile(`\bglobalThis\b|\bthis\s*[.,\[)]|\b(?:eval|Function)\s*\(`)
 	})
 )
-
-// jsTurn is a run in the realm of a session.
-type jsTurn struct {
-	engine  *JavaScriptEngine
-	saved   []byte
-	session *js.Session // nil before the run
-	before  int         // its turns before the run
-	failed  error       // why the saved state cannot be used
-}
-
-func (e *JavaScriptEngine) turn(saved []byte) turn { return &jsTurn{engine: e, saved: saved} }
-
-func (t *jsTurn) eval(ctx context.Context, p js.Program, h js.Host) (js.Outcome, error) {
-	t.session = t.engine.engine.NewSession()
-	if t.saved != nil {
-		session, err := t.engine.engine.Restore(ctx, t.saved)
-		if err != nil {
-			t.failed = fault.Wrap(fault.Conflict, err, "restore the session").
-				WithHint("session_reset makes it usable again; its variables are lost")
-			return js.Outcome{}, t.failed
-		}
-		t.session = session
-	}
-	t.before = t.session.Turns()
-	return t.session.Eval(ctx, p, h)
-}
-
-func (t *jsTurn) restoreError() error { return t.failed }
-
-func (t *jsTurn) stateAfter(ctx context.Context, _ error) ([]byte, bool, []string) {
-	if t.session == nil {
-		return nil, false, nil
-	}
-	if t.session.Turns() == t.before {
-		return nil, false, []string{turnStopped}
-	}
-	state, err := t.session.Snapshot(ctx)
-	if err != nil {
-		return nil, false, []string{turnUnsaved + err.Error()}
-	}
-	return state, true, nil
-}
 
 var _ engine = (*JavaScriptEngine)(nil)
 

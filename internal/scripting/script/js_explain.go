@@ -45,7 +45,7 @@ func (e *JavaScriptEngine) explain(ctx context.Context, r *Runner, q Request, er
 	var result *js.Unconvertible
 	switch {
 	case errors.As(err, &memory):
-		to.Kind, to.Message = OutOfMemory, outOfMemoryText(q.Limits.orDefault(r.options.Limits).Memory)
+		to.Kind, to.Message = OutOfMemory, outOfMemoryText(q.Limits.OrDefault(r.options.Limits).Memory)
 	case stopped != nil:
 		to.explainStop(stopped, err)
 	case errors.As(err, &result):

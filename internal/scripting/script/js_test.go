@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
@@ -272,42 +271,6 @@ func TestToolCallsAreCapped(t *testing.T) {
 			failure.Message != "calc.double: the run's limit of 3 tool calls is used up" || len(failure.Suggestions) == 0 {
 			t.Errorf("%s: %v after %d calls", language, err, got.Tools)
 		}
-	}
-}
-
-func TestJavaScriptSessions(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	p := openSessions(t, folder, nil, SessionOptions{})
-	s, err := p.Create(t.Context(), SessionSpec{Owner: "ada", Language: JavaScript})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.expect(t, s.ID,
-		"let x = 10; const inc = (by: number) => { x += by; return x }", "null",
-		"inc(5)", "15",
-		"let x = 1; inc(1)", "2",
-		"await double({ n: 4 }).then((a) => a.n)", "8",
-		"globalThis.song = midi.decode(midi.encode({ events: [{ type: 'note_on', note: 60 }] })); midi.transpose(song, 2); song.events[0].note", "62")
-	done, err := p.Eval(t.Context(), "ada", s.ID, Request{Source: "x = 99; for (;;);", Limits: Limits{Time: 100 * time.Millisecond}})
-	if err == nil || len(done.Warnings) != 1 {
-		t.Errorf("a turn that was stopped: %v, %q", err, done.Warnings)
-	}
-	if _, err := p.Eval(t.Context(), "ada", s.ID, Request{Source: "x = 7; throw new Error('kept')"}); err == nil {
-		t.Error("a turn that fails")
-	}
-	if _, err := p.Eval(t.Context(), "ada", s.ID, Request{Source: "x", Language: Lua}); fault.CodeOf(err) != fault.InvalidParams {
-		t.Errorf("another language: %v", err)
-	}
-	fork, err := p.Fork(t.Context(), "ada", s.ID, "")
-	if err != nil || fork.Language != JavaScript {
-		t.Fatalf("fork speaks %q, %v", fork.Language, err)
-	}
-	p.expect(t, fork.ID, "x += 1", "8")
-	later := openSessions(t, folder, nil, SessionOptions{}) // another process
-	later.expect(t, s.ID, "[x, inc(1), song.events[0].note]", "[7,8,62]")
-	if _, err := p.Create(t.Context(), SessionSpec{Owner: "ada", Language: "cobol"}); fault.CodeOf(err) != fault.InvalidParams {
-		t.Errorf("an unknown language: %v", err)
 	}
 }
 

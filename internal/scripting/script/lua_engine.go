@@ -46,7 +46,7 @@ var ourPreludes = sync.OnceValues(func() (*preludes, error) {
 })
 
 // open makes a state with the sandbox's libraries and all preludes.
-func (e *luaEngine) open(ctx context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
+func (e *luaEngine) open(ctx context.Context, limits runLimits, env *host.Env, seed uint64) (*lua.State, error) {
 	state, err := e.bare(ctx, limits, env, seed)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (e *luaEngine) open(ctx context.Context, limits Limits, env *host.Env, seed
 }
 
 // bare makes a state in which no prelude has run yet.
-func (e *luaEngine) bare(_ context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
+func (e *luaEngine) bare(_ context.Context, limits runLimits, env *host.Env, seed uint64) (*lua.State, error) {
 	state := lua.New(lua.Options{Seed: seed})
 	state.Store(envKey{}, env)
 	if err := state.Open(e.libraries...); err != nil {
@@ -72,46 +72,96 @@ func (e *luaEngine) bare(_ context.Context, limits Limits, env *host.Env, seed u
 func (e *luaEngine) warm(context.Context) error { return nil }
 
 // run runs a request in a fresh state, or in that of its session.
-func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host.Env) (json.RawMessage, error) {
+func (e *luaEngine) run(ctx context.Context, q Request, limits runLimits, env *host.Env) (done ended, err error) {
 	seed, err := env.Seed(ctx)
 	if err != nil {
-		return nil, err
+		return done, err
 	}
-	open := e.bare
-	t, inSession := q.turn.(*luaTurn)
-	if inSession {
-		open = t.open
-	}
-	state, err := open(ctx, limits, env, seed)
+	state, err := e.stateFor(ctx, q, limits, env, seed)
 	if err != nil {
-		return nil, err
-	}
-	if q.residentState != nil {
-		q.residentState.state = state
+		return done, err
 	}
 	flights := newFlights()
 	state.Store(flightsKey{}, flights)
 	defer flights.close()
 	results, err := e.execute(ctx, state, q)
-	problem := finish(ctx, state)
-	if inSession {
-		t.unfinished = problem != nil
+	if done.absent = errors.Is(err, errAbsent); done.absent {
+		err = nil
 	}
+	problem := finish(ctx, state)
 	if err == nil {
 		err = problem
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		done.result, err = e.result(ctx, state, results)
 	}
-	for i, value := range results {
+	if q.State != nil || q.listener != nil {
+		var stopped *lua.BudgetError
+		done.state = &luaState{state, problem != nil || errors.As(err, &stopped)}
+	}
+	return done, err
+}
+
+// stateFor prepares a state for a run: a fresh one, or that of its session.
+func (e *luaEngine) stateFor(ctx context.Context, q Request, limits runLimits, env *host.Env, seed uint64) (*lua.State, error) {
+	switch {
+	case q.State == nil:
+		return e.bare(ctx, limits, env, seed)
+	case q.State.Live != nil:
+		state := q.State.Live.(*luaState).state
+		state.SetBudget(limits.budget())
+		state.Store(envKey{}, env)
+		return state, nil
+	case q.State.Bytes != nil:
+		state, err := lua.Restore(q.State.Bytes, lua.RestoreOptions{Libraries: e.libraries, Functions: errorFunctions, Budget: limits.budget()})
+		if err != nil {
+			return nil, cannotRestore(err)
+		}
+		state.Store(envKey{}, env)
+		return state, nil
+	}
+	return e.open(ctx, limits, env, seed)
+}
+
+// result converts what the script returned to JSON.
+func (e *luaEngine) result(ctx context.Context, state *lua.State, values []lua.Value) (json.RawMessage, error) {
+	for i, value := range values {
 		if err := fillLazy(state, value); err != nil {
 			return nil, err
 		}
-		if results[i], err = namespaceResult(ctx, state, value); err != nil {
+		var err error
+		if values[i], err = namespaceResult(ctx, state, value); err != nil {
 			return nil, err
 		}
 	}
-	return resultOf(state, results)
+	return resultOf(state, values)
+}
+
+// luaState is the state of a session or of a script that stays loaded.
+type luaState struct {
+	state   *lua.State
+	stopped bool // by a limit, or before it closed its files
+}
+
+func (s *luaState) Stopped() bool { return s.stopped }
+
+func (s *luaState) Snapshot(context.Context) (saved []byte, omitted []string, err error) {
+	var buffer bytes.Buffer
+	left, err := s.state.SnapshotPartial(&buffer)
+	for _, one := range left {
+		omitted = append(omitted, one.Error())
+	}
+	return buffer.Bytes(), omitted, err
+}
+
+func (s *luaState) Live() LiveState { return s }
+
+func (s *luaState) Fork() (LiveState, error) {
+	copied, err := s.state.Fork()
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "copy the session")
+	}
+	return &luaState{state: copied}, nil
 }
 
 // namespaceResult replaces a namespace of tools by the list of their names, and mcp by the
@@ -154,19 +204,19 @@ func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([
 		return nil, err
 	}
 	state.Store(sourceKey{}, runningSource{q.name(), q.Source, preludes})
-	if q.turn != nil {
+	if q.State != nil {
 		storeSource(state, q)
 	} else if err := preludes.open(ctx, state, program.needs); err != nil {
 		return nil, err
 	}
-	if q.turn == nil && q.Handler != nil && mayBeLazy(program.chunk) {
+	if q.State == nil && q.Handler != nil && mayBeLazy(program.chunk) {
 		state.Store(lazyKey{}, &lazyTables{next: state.Globals().GetString("next")})
 	}
 	if name := q.required(); name != "" && !mentionsGlobal(program.chunk, name) {
 		return nil, missingMain(q.advice(MissingMain))
 	}
 	results, err := state.Call(ctx, state.Instantiate(program.chunk, state.Globals().Value()).Value())
-	if entry := q.entryPoint(); err == nil && entry != nil {
+	if entry := q.entryPoint(); err == nil && entry.name != "" {
 		return callEntry(ctx, state, q, entry)
 	}
 	return results, err
@@ -174,7 +224,7 @@ func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([
 
 // program compiles a request's source, or takes it from the cache.
 func (e *luaEngine) program(ctx context.Context, state *lua.State, preludes *preludes, q Request) (program, error) {
-	key := programKey{name: q.name(), source: q.Source, statements: q.entryPoint() != nil}
+	key := programKey{name: q.name(), source: q.Source, statements: q.entryPoint().name != ""}
 	return e.programs.get(key, func() (program, error) {
 		chunk, err := compileChunk(ctx, state, q)
 		if err != nil {
@@ -238,7 +288,7 @@ var likeJavaScript = sync.OnceValue(func() *regexp.Regexp {
 func compileChunk(ctx context.Context, state *lua.State, q Request) (*lua.Proto, error) {
 	name := "=" + q.name()
 	var budget *lua.BudgetError
-	if q.entryPoint() == nil && !beginsStatement(q.Source) {
+	if q.entryPoint().name == "" && !beginsStatement(q.Source) {
 		if chunk, err := state.CompileContext(ctx, "return "+q.Source, name); err == nil || errors.As(err, &budget) {
 			return chunk, err
 		}
@@ -269,12 +319,14 @@ func beginsStatement(source string) bool {
 	return false
 }
 
+// errAbsent is returned by callEntry if the script does not define an optional function.
+var errAbsent = errors.New("the script does not define the function")
+
 // callEntry calls a function that the chunk defined.
-func callEntry(ctx context.Context, state *lua.State, q Request, e *entry) ([]lua.Value, error) {
+func callEntry(ctx context.Context, state *lua.State, q Request, e entry) ([]lua.Value, error) {
 	function, ok := state.Globals().GetString(e.name).AsFunction()
 	if !ok && e.optional {
-		e.absent = true
-		return nil, nil
+		return nil, errAbsent
 	}
 	if !ok {
 		return nil, missingMain(advice[Lua][MissingMain])
@@ -357,81 +409,3 @@ func (p *programs) get(key programKey, compile func() (program, error)) (program
 	}
 	return made, err
 }
-
-// luaTurn is a run in the state of a session.
-type luaTurn struct {
-	engine     *luaEngine
-	live       *lua.State // the cached state; nil restores saved
-	saved      []byte     // nil means a fresh state
-	state      *lua.State
-	unfinished bool  // the function registered with atEnd failed
-	failed     error // why the saved state cannot be used
-}
-
-func (e *luaEngine) turn(saved []byte) turn { return &luaTurn{engine: e, saved: saved} }
-
-func (t *luaTurn) restoreError() error { return t.failed }
-
-// stateAfter returns the state after the run, without what cannot be saved.
-func (t *luaTurn) stateAfter(_ context.Context, failed error) ([]byte, bool, []string) {
-	if t.state == nil {
-		return nil, false, nil
-	}
-	var stopped *lua.BudgetError
-	if t.unfinished || errors.As(failed, &stopped) {
-		return nil, false, []string{turnStopped}
-	}
-	var saved bytes.Buffer
-	left, err := t.state.SnapshotPartial(&saved)
-	if err != nil {
-		return nil, false, []string{turnUnsaved + err.Error()}
-	}
-	var warnings []string
-	for _, one := range left {
-		warnings = append(warnings, "not saved after this turn: "+one.Error())
-	}
-	return saved.Bytes(), true, warnings
-}
-
-// open prepares the state for this run.
-func (t *luaTurn) open(ctx context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
-	state, err := t.obtain(ctx, limits, env, seed)
-	if err != nil {
-		return nil, err
-	}
-	state.Store(envKey{}, env)
-	t.state = state
-	return state, nil
-}
-
-// obtain takes the cached state, restores the saved one, or makes a fresh one.
-func (t *luaTurn) obtain(ctx context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
-	switch {
-	case t.live != nil:
-		t.live.SetBudget(limits.budget())
-		return t.live, nil
-	case t.saved != nil:
-		state, err := lua.Restore(t.saved, lua.RestoreOptions{Libraries: t.engine.libraries, Functions: errorFunctions, Budget: limits.budget()})
-		if err != nil {
-			t.failed = fault.Wrap(fault.Conflict, err, "restore the session").
-				WithHint("session_reset makes it usable again; its variables are lost")
-		}
-		return state, t.failed
-	}
-	return t.engine.open(ctx, limits, env, seed)
-}
-
-// luaState is a state that stays in memory between turns.
-type luaState struct{ *lua.State }
-
-func (s luaState) fork() (forkable, error) {
-	copied, err := s.Fork()
-	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "copy the session")
-	}
-	return luaState{copied}, nil
-}
-
-func (t *luaTurn) reuse(state forkable) { t.live = state.(luaState).State }
-
-func (t *luaTurn) ready() forkable { return luaState{t.state} }

@@ -33,19 +33,3 @@ func TestErrorTable(t *testing.T) {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)
 	}
 }
-
-// TestErrorsPersistInSessions checks that a stored error still prints as text after a
-// restart.
-func TestErrorsPersistInSessions(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	before := openSessions(t, folder, nil, SessionOptions{})
-	id := before.create(t)
-	before.expect(t, id, `_, problem = pcall(mcp.calc.fail, {}) find = problem.find return problem.code`, `"upstream_error"`)
-	if err := before.database.Close(); err != nil {
-		t.Fatal(err)
-	}
-	after := openSessions(t, folder, nil, SessionOptions{})
-	after.expect(t, id, `return tostring(problem), problem:match("abacus"), find(problem, "calc")`,
-		`["calc.fail: internal_error: the abacus is broken","abacus",1,4]`)
-}

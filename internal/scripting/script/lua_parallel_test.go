@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script/scripttest"
 )
 
 // overlapTools are tools that answer only if calls overlap.
@@ -32,11 +33,11 @@ func newOverlapTools() *overlapTools {
 
 func (x *overlapTools) tools() toolbox {
 	return toolbox{
-		{Space: "sync", Name: "meet"}:   handlerFor(x.meet),
-		{Space: "sync", Name: "after"}:  handlerFor(x.after),
-		{Space: "sync", Name: "hang"}:   handlerFor(x.hang),
-		{Space: "sync", Name: "refuse"}: handlerFor(x.refuse),
-		{Space: "sync", Name: "echo"}:   handlerFor(func(_ context.Context, in map[string]any) (any, error) { return in, nil }),
+		{Space: "sync", Name: "meet"}:   scripttest.HandlerFor(x.meet),
+		{Space: "sync", Name: "after"}:  scripttest.HandlerFor(x.after),
+		{Space: "sync", Name: "hang"}:   scripttest.HandlerFor(x.hang),
+		{Space: "sync", Name: "refuse"}: scripttest.HandlerFor(x.refuse),
+		{Space: "sync", Name: "echo"}:   scripttest.HandlerFor(func(_ context.Context, in map[string]any) (any, error) { return in, nil }),
 	}
 }
 

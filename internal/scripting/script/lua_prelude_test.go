@@ -153,3 +153,18 @@ func evaluate(t *testing.T, r *Runner, source string, into any) {
 		t.Fatalf("%s: %v", source, err)
 	}
 }
+
+// A value that cannot be saved is left out of a snapshot and listed.
+func TestSnapshotListsWhatItOmits(t *testing.T) {
+	t.Parallel()
+	state := lua.New(lua.Options{})
+	if err := state.Open(sandbox()...); err != nil {
+		t.Fatal(err)
+	}
+	state.Globals().SetString("x", lua.Int(7))
+	state.Globals().SetString("socket", lua.NewUserdata(new(int), nil).Value())
+	saved, omitted, err := (&luaState{state: state}).Snapshot(t.Context())
+	if err != nil || len(saved) == 0 || len(omitted) != 1 || !strings.Contains(omitted[0], "socket") {
+		t.Errorf("omitted %q, %v", omitted, err)
+	}
+}

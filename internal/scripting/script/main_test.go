@@ -9,6 +9,6 @@ import (
 
 // TestMain sets limits that a correct script does not reach even on a slow machine.
 func TestMain(m *testing.M) {
-	maxTurnWait, describeLimits.Time = clocktest.Timeout, clocktest.Timeout
+	describeLimits.Time = clocktest.Timeout
 	os.Exit(m.Run())
 }

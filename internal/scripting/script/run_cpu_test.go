@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script/scripttest"
 )
 
 // cpuBudget is CPU time of the organisation acme.
@@ -113,7 +114,7 @@ func TestWaitingIsNotCharged(t *testing.T) {
 				return nil, nil
 			}
 			r := newRunner(t, func(o *Options) {
-				o.CPU, o.Limits.Time, o.Tools = budget, NoTimeLimit, toolbox{tool.Ref{Space: "box", Name: "burn"}: handlerFor(burn)}
+				o.CPU, o.Limits.Time, o.Tools = budget, NoTimeLimit, toolbox{tool.Ref{Space: "box", Name: "burn"}: scripttest.HandlerFor(burn)}
 			})
 			if _, err := r.Run(ofAcme(t.Context()), Request{Source: "return 1", Language: name}); err != nil { // prepares the engine
 				t.Fatal(err)

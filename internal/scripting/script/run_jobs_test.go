@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -127,38 +126,4 @@ func functionOf(t *testing.T, p host.Planned) string {
 		t.Fatalf("arguments %s: %v", p.Arguments, err)
 	}
 	return source
-}
-
-// Values belong to a script and a principal; turns of sessions and code without a name
-// share theirs.
-func TestValuesOfScripts(t *testing.T) {
-	t.Parallel()
-	p := openSessions(t, t.TempDir(), func(o *Options) { o.KV = openKV(t) }, SessionOptions{})
-	run := func(who, name string) string {
-		t.Helper()
-		outcome, err := p.runner.Run(principal.With(t.Context(), principal.Principal{ID: who}), Request{Name: name, Source: `kv.set("n", kv.get("n", 0) + 1) return kv.get("n")`})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(outcome.Result)
-	}
-	got := run("ada", "mix") + run("ada", "mix") + run("ada", "other") + run("bob", "mix") + run("local", "") + p.say(t, p.create(t), `return kv.get("n")`)
-	if got != "121111" {
-		t.Errorf("counted %s", got)
-	}
-}
-
-// A function of a session takes along what earlier turns defined.
-func TestBackgroundInSession(t *testing.T) {
-	t.Parallel()
-	jobs := &instantJobs{}
-	p := openSessions(t, t.TempDir(), func(o *Options) { o.Jobs = func() Jobs { return jobs } }, SessionOptions{Memory: 1})
-	jobs.runner = p.runner
-	id := p.create(t)
-	p.say(t, id, "local n = 4 function more(k) n = n + k return n end")
-	p.say(t, id, "more(1)")
-	p.say(t, id, "job = background(function(p) return more(p.k) end, { k = 2 })")
-	if got := p.say(t, id, "return { tools.mcp_result(job) }, more(10)"); got != `[[7,"complete"],15]` {
-		t.Errorf("got %s", got)
-	}
 }

@@ -2,7 +2,6 @@ package script
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -12,7 +11,27 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/js"
 	"github.com/luanette/luanette/internal/scripting/memory"
+	"github.com/luanette/luanette/lua"
 )
+
+// runLimits are the limits of a run, with what it shares with others.
+type runLimits struct {
+	Limits
+	share *memory.Share // of the memory of all runs
+	meter *cpuMeter     // of the processor time of the organisation; nil if it is not counted
+}
+
+// budget returns the limits of a Lua state.
+func (l runLimits) budget() lua.Budget {
+	b := lua.Budget{Memory: l.Memory, Steps: l.Steps}
+	switch {
+	case l.meter != nil:
+		b.Reserve, b.Tick = l.meter.reserve(l.share), l.meter.Tick
+	case l.share != nil:
+		b.Reserve = l.share
+	}
+	return b
+}
 
 // CPU counts the processor time that the scripts of organisations use.
 type CPU interface {
@@ -41,22 +60,28 @@ type cpuMeter struct {
 // that often wait are charged once. It is what all runs of a node can use too much, each.
 const chargeStep = time.Millisecond
 
-// measured runs a script, and counts its processor time if its organisation's is limited. stop
-// ends the run.
-func (r *Runner) measured(ctx context.Context, stop context.CancelCauseFunc, limits *Limits, run func() (json.RawMessage, error)) (json.RawMessage, error) {
+// meterOf returns what counts the processor time of a run if its organisation's is limited;
+// nil if it is not. The error says that nothing is left. stop ends the run.
+func (r *Runner) meterOf(ctx context.Context, stop context.CancelCauseFunc) (*cpuMeter, error) {
 	org := principal.Of(ctx).ActingOrg()
 	if r.options.CPU == nil || org == "" || !r.options.CPU.Counts(org) {
-		return run()
+		return nil, nil
 	}
 	if err := r.options.CPU.Charge(ctx, org, 0); err != nil {
 		return nil, err
 	}
-	m := &cpuMeter{cpu: r.options.CPU, org: org, ctx: ctx, stop: stop}
-	limits.meter = m
+	return &cpuMeter{cpu: r.options.CPU, org: org, ctx: ctx, stop: stop}, nil
+}
+
+// measure counts the processor time of run.
+func (m *cpuMeter) measure(run func() (ended, error)) (ended, error) {
+	if m == nil {
+		return run()
+	}
 	m.Start()
 	defer func() {
 		m.count(m.Stop())
-		_ = m.cpu.Charge(m.ctx, org, m.due) // what a script used at its end is no reason to refuse its result
+		_ = m.cpu.Charge(m.ctx, m.org, m.due) // what a script used at its end is no reason to refuse its result
 	}()
 	return run()
 }
@@ -128,7 +153,7 @@ func (r *Runner) memoryOf(ctx context.Context, limits Limits) (*memory.Share, co
 }
 
 // reserve is the run's share for the JavaScript engine; nil if there is none.
-func (l Limits) reserve() js.Reserve {
+func (l runLimits) reserve() js.Reserve {
 	if l.share == nil {
 		return nil
 	}

@@ -99,7 +99,7 @@ func (r *Runner) kvFor(ctx context.Context, q Request) host.KV {
 // ownName is the name of the script; "" for code without a name. Turns of sessions have
 // names only for positions in messages.
 func (q Request) ownName() string {
-	if q.turn != nil {
+	if q.State != nil {
 		return ""
 	}
 	return q.Name

@@ -1,13 +1,14 @@
 // Package script runs scripts in Lua and JavaScript. A run executes a source with
 // parameters in a fresh sandboxed state or in that of a session, within limits, captures
-// its output and removes its temp folder. The package also describes scripts, publishes
-// them as tools, keeps sessions, and runs the startup script with its hooks. Effects of
-// scripts go through package host.
+// its output and removes its temp folder. Effects that need approval make it wait. The
+// package also describes scripts. Effects go through package host. Packages below it keep
+// sessions, publish scripts as tools, and run the startup script with its hooks.
 package script
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -29,7 +30,6 @@ import (
 	"github.com/luanette/luanette/internal/scripting/memory"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/kv"
-	"github.com/luanette/luanette/lua"
 )
 
 // Limits bound one run. Zero fields mean the default beside them.
@@ -41,21 +41,6 @@ type Limits struct {
 	Tools  int64         // tool calls among the effects; no separate limit
 	Temp   int64         // 100 MB of temp files
 	Steps  int64         // loop iterations and calls; no limit
-
-	share *memory.Share // of the memory of all runs; set by the run
-	meter *cpuMeter     // of the processor time of the organisation; set by the run, nil if it is not counted
-}
-
-// budget returns the limits of a Lua state.
-func (l Limits) budget() lua.Budget {
-	b := lua.Budget{Memory: l.Memory, Steps: l.Steps}
-	switch {
-	case l.meter != nil:
-		b.Reserve, b.Tick = l.meter.reserve(l.share), l.meter.Tick
-	case l.share != nil:
-		b.Reserve = l.share
-	}
-	return b
 }
 
 // NoTimeLimit lets a run take as long as it needs.
@@ -70,7 +55,8 @@ func (l Limits) deadline(ctx context.Context) (context.Context, context.CancelCa
 	return memory.WithDeadline(ctx, l.Time, &timeoutError{l.Time})
 }
 
-func (l Limits) orDefault(d Limits) Limits {
+// OrDefault returns the limits with those of d where they are zero.
+func (l Limits) OrDefault(d Limits) Limits {
 	if l.Time == 0 {
 		l.Time = d.Time
 	}
@@ -91,6 +77,17 @@ func (l Limits) orDefault(d Limits) Limits {
 	}
 	if l.Steps == 0 {
 		l.Steps = d.Steps
+	}
+	return l
+}
+
+// Within narrows the time and memory of a run.
+func (l Limits) Within(bound Limits) Limits {
+	if bound.Time > 0 {
+		l.Time = min(l.Time, bound.Time)
+	}
+	if bound.Memory > 0 {
+		l.Memory = min(l.Memory, bound.Memory)
 	}
 	return l
 }
@@ -154,7 +151,7 @@ type Runner struct {
 
 // NewRunner prepares the engines.
 func NewRunner(o Options) *Runner {
-	o.Limits = o.Limits.orDefault(DefaultLimits())
+	o.Limits = o.Limits.OrDefault(DefaultLimits())
 	if o.Memory == nil {
 		o.Memory = memory.NewPool(memory.Options{})
 	}
@@ -167,50 +164,55 @@ func NewRunner(o Options) *Runner {
 // Modules returns the modules that scripts can use.
 func (r *Runner) Modules() []host.Module { return r.lua.modules }
 
-// Request describes one run.
+// Limits returns the limits of runs that set none.
+func (r *Runner) Limits() Limits { return r.options.Limits }
+
+// Request describes one run. The fields with names in JSON are stored while it waits for
+// approval.
 type Request struct {
-	Source   string
-	Name     string          // used in error messages; "" means "script"
-	Language string          // "" means the language of Name's extension, otherwise Lua
-	Hash     cas.Ref         // of a stored script; zero otherwise
-	Creator  string          // who stored or started it
-	Org      string          // whose published script it is; "" is the server's, or none
-	Params   json.RawMessage // with Main: the argument of main
-	Main     bool            // run the chunk, then call main(params); otherwise the chunk's value is the result
+	Source   string          `json:"source"`
+	Name     string          `json:"name,omitempty"`     // used in error messages; "" means "script"
+	Language string          `json:"language,omitempty"` // "" means the language of Name's extension, otherwise Lua
+	Hash     cas.Ref         `json:"hash"`               // of a stored script; zero otherwise
+	Creator  string          `json:"creator,omitempty"`  // who stored or started it
+	Org      string          `json:"org,omitempty"`      // whose published script it is; "" is the server's, or none
+	Params   json.RawMessage `json:"params,omitempty"`   // with Main: the argument of main
+	Main     bool            `json:"main,omitempty"`     // run the chunk, then call main(params); otherwise the chunk's value is the result
+	Limits   Limits          `json:"limits"`             // zero fields mean the runner's
+
 	// TypedParams are params as typed on a command line. Where describe() asks for a
 	// string, the typed text is used.
-	TypedParams map[string]string
+	TypedParams map[string]string `json:"-"`
 
-	Handler host.Handler          // nil means live
-	Caller  *tool.Caller          // the client waiting for the result
-	Limits  Limits                // zero fields mean the runner's
-	Temp    string                // an existing folder to use as temp folder, which outlives the run; "" creates one that is removed
-	Watch   func(host.OutputLine) // receives output while the script runs; must not block; nil sends it to the caller
+	Handler host.Handler          `json:"-"` // nil means live
+	Caller  *tool.Caller          `json:"-"` // the client waiting for the result
+	Temp    string                `json:"-"` // an existing folder to use as temp folder, which outlives the run; "" creates one that is removed
+	Watch   func(host.OutputLine) `json:"-"` // receives output while the script runs; must not block; nil sends it to the caller
 
-	Upstreams host.Upstreams // managed by the tools module in this run; nil means the runner's
+	Upstreams host.Upstreams `json:"-"` // managed by the tools module in this run; nil means the runner's
 	// AwaitTools waits until the tools of a namespace are known, or cannot be; nil does not
 	// wait: a call of an unknown tool then waits for its upstream itself.
-	AwaitTools func(ctx context.Context, namespace string)
-	Job        string // id of the job that the run is, for traces; "" otherwise
-	Jobs       Jobs   // starts jobs; nil means the runner's
-	FlowName   string // name under which the flow of the run is stored, such as "job:…"; "" does not store it
+	AwaitTools func(ctx context.Context, namespace string) `json:"-"`
+	Job        string                                      `json:"-"` // id of the job that the run is, for traces; "" otherwise
+	Jobs       Jobs                                        `json:"-"` // starts jobs; nil means the runner's
+	FlowName   string                                      `json:"-"` // name under which the flow of the run is stored, such as "job:…"; "" does not store it
 
-	entry         *entry         // a function to call instead of main; may be nil
-	turn          turn           // a turn of a session; nil runs in a fresh state
-	residentState *residentState // receives the state that a resident script keeps; may be nil
+	State *SavedState `json:"-"` // of the session whose turn the run is; nil runs in a fresh state
+
+	entry    entry          // a function to call instead of main
+	listener *host.Listener // of a script that stays loaded, which closes it; nil if it does not
 }
 
-// entry is a function of the script that is called after the chunk.
+// entry is a function of the script that is called after the chunk. The zero value is none.
 type entry struct {
 	name     string
 	optional bool // its absence is not an error
-	absent   bool // set by the run if the script does not define it
 }
 
-// entryPoint returns the function to call after the chunk, or nil.
-func (q Request) entryPoint() *entry {
-	if q.entry == nil && q.Main {
-		return &entry{name: "main"}
+// entryPoint returns the function to call after the chunk.
+func (q Request) entryPoint() entry {
+	if q.entry.name == "" && q.Main {
+		return entry{name: "main"}
 	}
 	return q.entry
 }
@@ -222,33 +224,37 @@ type Outcome struct {
 	Duration time.Duration
 	Tools    int64         // number of tool calls
 	CPU      time.Duration // processor time of the script itself; 0 if it is not counted
+	State    State         // of a request with a State: what the run left; nil if that must not be used
+
+	absent bool // the script does not define the optional function to call
 }
 
 // Run runs a script. The error is an *Error if the script failed, and a *PendingError if
 // it waits for approval; the outcome has its output in both cases. Cancelling ctx stops
 // the script.
 func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
-	if q.Handler != nil || host.ParentOf(ctx) != nil || r.options.Approvals == nil {
+	if !r.mayAsk(ctx, q) {
 		return r.run(ctx, q)
 	}
-	a := &approvedRun{runner: r, key: newRunKey(), request: q, once: func(ctx context.Context, handler host.Handler) (Outcome, error) {
-		q := q
-		q.Handler = handler
-		return r.run(ctx, q)
-	}}
-	if q.Caller != nil {
-		a.owner = q.Caller.User
-	}
-	outcome, err := a.run(ctx)
-	if _, problem := a.finish(ctx, Turn{Outcome: outcome}, err); err == nil {
+	a := NewApprovedRun(q)
+	outcome, err := r.withApprovals(ctx, a, r.attempt(q))
+	if problem := r.Finish(ctx, a, outcome, nil, err); err == nil {
 		err = problem
 	}
 	return outcome, err
 }
 
+// attempt makes a run of a request.
+func (r *Runner) attempt(q Request) Attempt {
+	return func(ctx context.Context, handler host.Handler) (Outcome, error) {
+		q.Handler = handler
+		return r.run(ctx, q)
+	}
+}
+
 // run runs a script once, with its own Handler or that of its parent.
 func (r *Runner) run(ctx context.Context, q Request) (Outcome, error) {
-	q = r.inLanguage(ctx, q)
+	q = r.WithLanguage(ctx, q)
 	ctx, remember, err := r.follow(ctx, q.FlowName)
 	if err != nil {
 		return Outcome{}, err
@@ -275,8 +281,8 @@ func (r *Runner) follow(ctx context.Context, record string) (_ context.Context, 
 	return ctx, remember, flow.Recall(ctx, record)
 }
 
-// inherit stores the record under the name from also under the name to.
-func (r *Runner) inherit(ctx context.Context, from, to string) error {
+// InheritFlow stores the flow under the name from also under the name to.
+func (r *Runner) InheritFlow(ctx context.Context, from, to string) error {
 	flow := r.options.Flow
 	if flow == nil {
 		return nil
@@ -290,27 +296,19 @@ func (r *Runner) inherit(ctx context.Context, from, to string) error {
 
 // runOnce runs the script with its own Services.
 func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
-	limits := q.Limits.orDefault(r.options.Limits)
-	ctx, span := r.options.Tracer.Start(ctx, q.spanName())
+	limits := runLimits{Limits: q.Limits.OrDefault(r.options.Limits)}
+	ctx, span := r.startSpan(ctx, q)
 	defer span.End()
-	if span.IsRecording() {
-		span.SetAttributes(spanAttributes(ctx, q)...)
-		telemetry.AddLink(ctx, span)
-		if q.Job != "" {
-			ctx = telemetry.WithAttributes(ctx, jobAttributes(q)...)
-		}
-	}
-	temp := r.tempFor(q, limits)
+	temp := r.tempFor(q, limits.Limits)
 	defer func() {
 		if err := temp.Close(); err != nil {
 			r.options.Log.WarnContext(ctx, "temp folder not removed", "error", err)
 		}
 	}()
-	limits.share, ctx = r.memoryOf(ctx, limits)
-	listener := host.NewListener(r.options.Events)
-	if q.residentState != nil { // its state stays, with what it holds
-		q.residentState.listener = listener
-	} else {
+	limits.share, ctx = r.memoryOf(ctx, limits.Limits)
+	listener := q.listener
+	if listener == nil { // otherwise its state stays, with what it holds
+		listener = host.NewListener(r.options.Events)
 		defer listener.Close()
 		defer limits.share.Close()
 	}
@@ -324,21 +322,42 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 
 	ctx, stop := limits.deadline(ctx)
 	defer stop(nil)
-	var result json.RawMessage
 	if err == nil {
-		result, err = r.measured(ctx, stop, &limits, func() (json.RawMessage, error) {
+		limits.meter, err = r.meterOf(ctx, stop)
+	}
+	var done ended
+	if err == nil {
+		done, err = limits.meter.measure(func() (ended, error) {
 			return engine.run(ctx, q, limits, r.environment(ctx, q, limits, ownServices{tools, temp, output, listener}))
 		})
 	}
-	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started), Tools: tools.Count(), CPU: limits.meter.total(span)}
-	if err != nil {
-		failure := r.explain(ctx, q, err)
-		tellCalls(ctx, failure, tools.Open())
-		recordFailure(span, q, failure)
-		return outcome, failure
+	outcome := Outcome{
+		Result: done.result, Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started),
+		Tools: tools.Count(), CPU: limits.meter.total(span), State: done.state, absent: done.absent,
 	}
-	outcome.Result = result
-	return outcome, nil
+	if err == nil {
+		return outcome, nil
+	}
+	failure := r.explain(ctx, q, err)
+	tellCalls(ctx, failure, tools.Open())
+	recordFailure(span, q, failure)
+	if lost := (*restoreError)(nil); errors.As(err, &lost) {
+		return outcome, lost.reason
+	}
+	return outcome, failure
+}
+
+// startSpan starts the span of a run.
+func (r *Runner) startSpan(ctx context.Context, q Request) (context.Context, trace.Span) {
+	ctx, span := r.options.Tracer.Start(ctx, q.spanName())
+	if span.IsRecording() {
+		span.SetAttributes(spanAttributes(ctx, q)...)
+		telemetry.AddLink(ctx, span)
+		if q.Job != "" {
+			ctx = telemetry.WithAttributes(ctx, jobAttributes(q)...)
+		}
+	}
+	return ctx, span
 }
 
 // recordFailure records how a run failed. What a rehearsal does with made-up answers is no
@@ -369,7 +388,7 @@ type ownServices struct {
 }
 
 // environment makes the environment of one run.
-func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own ownServices) *host.Env {
+func (r *Runner) environment(ctx context.Context, q Request, limits runLimits, own ownServices) *host.Env {
 	handler, parent := q.Handler, host.ParentOf(ctx)
 	switch {
 	case handler != nil:
@@ -389,7 +408,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 		Files: host.NewFiles(own.temp, r.filesFor(ctx)), Temp: own.temp, Contents: o.Contents,
 		KV: r.kvFor(ctx, q), Jobs: r.jobsFor(q), Job: q.Job,
 		HTTP: o.HTTP, GetWrites: o.GetWrites, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
-		Events: o.Events, Listener: own.listener, Resident: q.residentState != nil,
+		Events: o.Events, Listener: own.listener, Resident: q.listener != nil,
 		Progress: progress.script, ToolProgress: progress.tool,
 	})
 	if parent != nil {
@@ -402,7 +421,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 }
 
 func (q Request) spanName() string {
-	if q.entry != nil {
+	if q.entry.name != "" {
 		return "luanette.script." + q.entry.name
 	}
 	return "luanette.script.execute"

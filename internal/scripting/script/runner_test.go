@@ -1,8 +1,6 @@
 package script
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -15,8 +13,8 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/core/event"
-	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
+	"github.com/luanette/luanette/internal/scripting/script/scripttest"
 )
 
 // newRunner returns a runner with a few in-process tools.
@@ -39,6 +37,14 @@ func newRunner(t testing.TB, change func(*Options)) *Runner {
 	return NewRunner(o)
 }
 
+// Stand-ins that tests of other packages use, too.
+type (
+	calcTools       = scripttest.Calc
+	toolbox         = scripttest.Toolbox
+	handler         = scripttest.Handler
+	upstreamManager = scripttest.Upstreams
+)
+
 // javaScript is one engine for all tests: compiling it is the expensive part.
 var javaScript = sync.OnceValue(func() *JavaScriptEngine {
 	e, err := NewJavaScript(JavaScriptOptions{CacheDir: jstest.Cache()})
@@ -47,27 +53,6 @@ var javaScript = sync.OnceValue(func() *JavaScriptEngine {
 	}
 	return e
 })
-
-// calcTools is a source with math.double and math.fail.
-type calcTools struct{}
-
-func (calcTools) Tools(context.Context) ([]tool.Info, error) {
-	info := func(name string) tool.Info {
-		return tool.Info{Ref: tool.Ref{Space: "calc", Name: name}, Input: json.RawMessage(`{"type":"object"}`)}
-	}
-	return []tool.Info{info("double"), info("fail")}, nil
-}
-
-func (calcTools) Call(_ context.Context, call tool.Call) (tool.Result, error) {
-	if call.Ref.Name == "fail" {
-		return tool.Failure(errors.New("the abacus is broken")), nil
-	}
-	var in struct{ N int64 }
-	if err := json.Unmarshal(call.Args, &in); err != nil {
-		return tool.Result{}, err
-	}
-	return tool.Output("done", map[string]any{"n": 2 * in.N, "list": []int{}})
-}
 
 func TestValues(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script/scripttest"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/store/kv"
 	"github.com/luanette/luanette/internal/tools/results"
@@ -57,22 +57,22 @@ func watcher(progress *[]string) *tool.Caller {
 // fakeTools are the tools that stories call.
 func fakeTools(music *hootenanny) toolbox {
 	box := toolbox{
-		{Space: "calc", Name: "double"}: handlerFor(func(_ context.Context, in struct{ N int64 }) (any, error) {
+		{Space: "calc", Name: "double"}: scripttest.HandlerFor(func(_ context.Context, in struct{ N int64 }) (any, error) {
 			return map[string]any{"n": 2 * in.N, "list": []int{}, "none": nil}, nil
 		}),
-		{Space: "calc", Name: "fail"}: handlerFor(func(context.Context, struct{}) (any, error) {
+		{Space: "calc", Name: "fail"}: scripttest.HandlerFor(func(context.Context, struct{}) (any, error) {
 			return nil, errors.New("the abacus is broken")
 		}),
-		{Space: "calc", Name: "words"}: handlerFor(func(_ context.Context, in struct{ Text string }) (any, error) {
+		{Space: "calc", Name: "words"}: scripttest.HandlerFor(func(_ context.Context, in struct{ Text string }) (any, error) {
 			return nil, nil
 		}),
-		{Space: "calc", Name: "odd-name"}: handlerFor(func(_ context.Context, in map[string]any) (any, error) {
+		{Space: "calc", Name: "odd-name"}: scripttest.HandlerFor(func(_ context.Context, in map[string]any) (any, error) {
 			return in, nil
 		}),
-		{Name: "search_tools"}: handlerFor(func(_ context.Context, in map[string]any) (any, error) {
+		{Name: "search_tools"}: scripttest.HandlerFor(func(_ context.Context, in map[string]any) (any, error) {
 			return map[string]any{"tools": []any{map[string]any{"name": "calc.double", "asked": in}}, "total": 1}, nil
 		}),
-		{Name: "get_tool_definitions"}: handlerFor(func(_ context.Context, in struct {
+		{Name: "get_tool_definitions"}: scripttest.HandlerFor(func(_ context.Context, in struct {
 			Names  []string
 			Format string
 		}) (any, error) {
@@ -161,47 +161,6 @@ func (j *instantJobs) Result(_ context.Context, id string) (host.JobResult, erro
 		}
 	}
 	return host.JobResult{}, fault.New(fault.NotFound, "no job %s", id)
-}
-
-// upstreamManager is a fake connection manager.
-type upstreamManager struct {
-	mu    sync.Mutex
-	known []host.UpstreamStatus
-}
-
-func (l *upstreamManager) Add(_ context.Context, name, url string) error {
-	if !strings.HasPrefix(url, "http") {
-		return fault.New(fault.Denied, "add %s: %q is no URL", name, url).WithHint("scripts add servers by http or https only")
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known = append(l.known, host.UpstreamStatus{Name: name, State: "connecting", Endpoint: url})
-	slices.SortFunc(l.known, func(a, b host.UpstreamStatus) int { return strings.Compare(a.Name, b.Name) })
-	return nil
-}
-
-func (l *upstreamManager) Remove(_ context.Context, name string) (bool, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := len(l.known)
-	l.known = slices.DeleteFunc(l.known, func(s host.UpstreamStatus) bool { return s.Name == name })
-	return len(l.known) < before, nil
-}
-
-func (l *upstreamManager) Status(name string) (host.UpstreamStatus, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.known, func(s host.UpstreamStatus) bool { return s.Name == name })
-	if i < 0 {
-		return host.UpstreamStatus{}, false
-	}
-	return l.known[i], true
-}
-
-func (l *upstreamManager) List() []host.UpstreamStatus {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.known)
 }
 
 // traces records the spans and metrics of a run.

@@ -185,3 +185,20 @@ func TestGitStatusFails(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 }
+
+func TestOnlyStartupStartsPrograms(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, func(o *Options) { o.Upstreams = &upstreamManager{} })
+	_, err := r.Run(t.Context(), Request{Source: `tools.mcp_add("git", { command = "mcp-git" })`})
+	if err == nil || !strings.Contains(err.Error(), "only startup.lua may add programs") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestHooksAreForStartupOnly(t *testing.T) {
+	t.Parallel()
+	_, err := newRunner(t, nil).Run(t.Context(), Request{Source: "on('tool_call', function() end)"})
+	if err == nil || !strings.Contains(err.Error(), "startup.lua only") {
+		t.Errorf("err = %v", err)
+	}
+}

@@ -1,21 +1,12 @@
 package script
 
-import (
-	"github.com/luanette/luanette/internal/store/cas"
-	"github.com/luanette/luanette/internal/store/personal"
-)
+import "embed"
 
-// Personal lists the tables with sessions and publications. What somebody published stays a tool of others.
-func Personal() []personal.Table {
-	return []personal.Table{
-		{Name: "session_turns", Where: "session IN (SELECT id FROM sessions WHERE OWNER(owner))"},
-		{Name: "sessions", Where: "OWNER(owner)"},
-		{Name: "publication_versions", Where: "OWNER(publisher)", Set: "publisher = PSEUDONYM"},
-	}
-}
+// Migrations create the tables of published scripts and of sessions. They are one set,
+// because the names of sets are stored in databases.
+//
+//go:embed migrations/*.sql
+var Migrations embed.FS
 
-// Contents lists the columns with hashes of contents. Every version of a published script
-// stays: it can become the tool again.
-func Contents() []cas.Column {
-	return []cas.Column{{Table: "publication_versions", Name: "hash", Where: cas.All}}
-}
+// MigrationSet is the name of that set.
+const MigrationSet = "script"

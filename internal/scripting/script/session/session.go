@@ -1,4 +1,6 @@
-package script
+// Package session keeps the states of scripts between runs: a turn of a session finds the
+// globals that earlier turns set.
+package session
 
 import (
 	"cmp"
@@ -6,6 +8,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"regexp"
 	"strings"
 	"sync"
@@ -16,27 +19,30 @@ import (
 	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/memory"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// SessionOptions are the options of Sessions. The zero value is ready to use.
-type SessionOptions struct {
+// Options are the options of Sessions. The zero value is ready to use.
+type Options struct {
 	Idle   time.Duration // how long an unused session is stored; 0 means 7 days
 	Limit  int           // sessions per owner; 0 means 100
 	State  int64         // largest state that is saved, in bytes; 0 means 32 MiB
 	Memory int64         // approximate bytes of states cached in memory; 0 means 64 MiB
-	Turn   Limits        // of one turn; zero fields mean the runner's
+	Turn   script.Limits // of one turn; zero fields mean the runner's
 	Node   string        // this process, if several share the database; "" if not
 	Clock  clock.Clock   // nil means the system clock
-	Events *event.Bus    // receives SessionEvents; may be nil
+	Events *event.Bus    // receives Events; may be nil
+	Log    *slog.Logger  // nil discards
+	Pool   *memory.Pool  // counts the cached states; may be nil
 	// Shares says what owners share with others; nil: nothing. NameOf then returns the name
 	// of an owner for people.
 	Shares principal.Shares
 	NameOf func(owner string) string
 }
 
-func (o SessionOptions) orDefault() SessionOptions {
+func (o Options) orDefault() Options {
 	if o.Idle == 0 {
 		o.Idle = 7 * 24 * time.Hour
 	}
@@ -52,6 +58,9 @@ func (o SessionOptions) orDefault() SessionOptions {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	return o
 }
 
@@ -60,22 +69,26 @@ func (o SessionOptions) orDefault() SessionOptions {
 // survives the process. Recently used states are also cached in memory. Nothing runs
 // between turns. It is safe for concurrent use.
 type Sessions struct {
-	runner  *Runner
+	runner  *script.Runner
 	db      *db.DB
-	options SessionOptions
+	options Options
 	lanes   *queue.Lanes // by id: one turn at a time, in order of arrival
 	live    *liveStates
 	runs    runCounts
 }
 
-// OpenSessions opens the sessions in the database and migrates its tables.
-func OpenSessions(ctx context.Context, database *db.DB, runner *Runner, o SessionOptions) (*Sessions, error) {
-	if err := database.Migrate(ctx, "script", Migrations); err != nil {
+// Open opens the sessions in the database and migrates its tables.
+func Open(ctx context.Context, database *db.DB, runner *script.Runner, o Options) (*Sessions, error) {
+	if err := database.Migrate(ctx, script.MigrationSet, script.Migrations); err != nil {
 		return nil, err
 	}
 	o = o.orDefault()
-	share, _ := runner.options.Memory.Open(ctx, "", 0)
-	s := &Sessions{runner: runner, db: database, options: o, lanes: queue.NewLanes(queue.LaneOptions{}), live: newLiveStates(o.Memory, share.Count)}
+	count := func(int64) {}
+	if o.Pool != nil {
+		share, _ := o.Pool.Open(ctx, "", 0)
+		count = share.Count
+	}
+	s := &Sessions{runner: runner, db: database, options: o, lanes: queue.NewLanes(queue.LaneOptions{}), live: newLiveStates(o.Memory, count)}
 	return s, s.expire(ctx)
 }
 
@@ -86,10 +99,10 @@ type Session struct {
 	Org      string // the organisation it was made in
 	Name     string // chosen by the owner; may be empty. The first session of a name can be used by it
 	Language string
-	Limits   Limits // Time and Memory of a turn, if narrower than the default
-	Turns    int64  // how often its state changed: the version of the state
-	Runs     int64  // turns, also those that changed nothing
-	Size     int64  // of the saved state, in bytes
+	Limits   script.Limits // Time and Memory of a turn, if narrower than the default
+	Turns    int64         // how often its state changed: the version of the state
+	Runs     int64         // turns, also those that changed nothing
+	Size     int64         // of the saved state, in bytes
 	Created  time.Time
 	Used     time.Time
 	Expires  time.Time // unless it is used before
@@ -99,22 +112,22 @@ type Session struct {
 	Shared principal.Level
 }
 
-// SessionSpec describes a session to create.
-type SessionSpec struct {
+// Spec describes a session to create.
+type Spec struct {
 	Owner    string
 	Name     string
-	Language string // "" means Lua
-	Limits   Limits // Time and Memory, narrower than the default, or zero
+	Language string        // "" means Lua
+	Limits   script.Limits // Time and Memory, narrower than the default, or zero
 
 	named bool // it must be usable by its name
 }
 
 // Create creates an empty session.
-func (s *Sessions) Create(ctx context.Context, want SessionSpec) (Session, error) {
+func (s *Sessions) Create(ctx context.Context, want Spec) (Session, error) {
 	if want.Language == "" {
-		want.Language = Lua
+		want.Language = script.Lua
 	}
-	if _, err := s.runner.engineFor(Request{Language: want.Language}); err != nil {
+	if err := s.runner.CheckLanguage(want.Language); err != nil {
 		return Session{}, err
 	}
 	if want.Limits.Time < 0 || want.Limits.Memory < 0 {
@@ -155,7 +168,7 @@ func (s *Sessions) Fork(ctx context.Context, owner, ref, name string) (forked Se
 		if forked, err = s.insert(ctx, row); err != nil {
 			return err
 		}
-		return s.runner.inherit(ctx, "session:"+id, "session:"+forked.ID)
+		return s.runner.InheritFlow(ctx, "session:"+id, "session:"+forked.ID)
 	})
 	if err == nil {
 		s.publish(ctx, "forked", forked, false)
@@ -175,7 +188,7 @@ func (s *Sessions) Reset(ctx context.Context, owner, ref string) (session Sessio
 			return err
 		}
 		row.state, row.Runs = nil, s.runs.of(id, row.Runs)
-		if row.Language == JavaScript {
+		if row.Language == script.JavaScript {
 			row.past = &pastTurn{version: row.Turns + 1}
 		}
 		session, err = s.save(ctx, row)
@@ -203,8 +216,8 @@ func (s *Sessions) Close(ctx context.Context, owner, ref string) error {
 	return err
 }
 
-// newSessionID returns an id with 130 random bits.
-func newSessionID() string { return idPrefix + strings.ToLower(rand.Text()) }
+// newID returns an id with 130 random bits.
+func newID() string { return idPrefix + strings.ToLower(rand.Text()) }
 
 // inTurnKey is the context key of the session whose turn is running.
 type inTurnKey struct{}
@@ -233,47 +246,6 @@ func (s *Sessions) inTurn(ctx context.Context, id string, f func(context.Context
 		defer release()
 		return f(context.WithValue(ctx, inTurnKey{}, &heldTurn{id, parent}))
 	})
-}
-
-// prepare checks the params of a turn that calls main, and fills in defaults. describe()
-// runs in a copy of the session, because it may need its globals.
-func (s *Sessions) prepare(ctx context.Context, owner, id string, q Request) (Request, error) {
-	described := Request{
-		Source: q.Source, Language: q.Language, Limits: describeLimits, entry: &entry{name: "describe", optional: true},
-		Handler: host.NewInspection("the script is being described"),
-	}
-	session, err := s.load(ctx, owner, id, s.live.version(id))
-	if err != nil {
-		return q, err
-	}
-	if described.Language == "" {
-		described.Language = session.Language
-	}
-	engine, err := s.runner.engineFor(described)
-	if err != nil {
-		return q, err
-	}
-	if engine.compile(ctx, described) != nil { // the turn itself reports it
-		return q, nil //nolint:nilerr // see above
-	}
-	if !engine.mayDefine(described, "describe") && engine.mayDefine(described, "main") {
-		return q, nil // the session's describe() belongs to another main
-	}
-	outcome, err := s.Preview(ctx, owner, id, described)
-	if err != nil {
-		return q, describeError(err)
-	}
-	if described.entry.absent {
-		return q, nil
-	}
-	d, err := readDescription(outcome.Result)
-	if err != nil {
-		return q, &Error{
-			Kind: Misdescribed, Script: q.label(), Message: err.Error(), Troubleshooting: described.advice(Misdescribed),
-			cause: err, language: described.Language,
-		}
-	}
-	return s.runner.checkParams(ctx, q, d)
 }
 
 // A session can be used by its id, which is unguessable, or by its name, which only its
@@ -307,7 +279,7 @@ func (s *Sessions) idFor(ctx context.Context, owner, ref, language string) (stri
 	if fault.CodeOf(err) != fault.NotFound {
 		return id, err
 	}
-	made, err := s.Create(ctx, SessionSpec{Owner: owner, Name: ref, Language: language, named: true})
+	made, err := s.Create(ctx, Spec{Owner: owner, Name: ref, Language: language, named: true})
 	if errors.Is(err, errNameTaken) { // meanwhile
 		return s.idOf(ctx, owner, ref)
 	}
@@ -320,8 +292,8 @@ var errNameTaken = fault.New(fault.Conflict, "another session has this name")
 // The events of sessions. The id of a session gives access to it, so events have only
 // its first characters.
 
-// SessionEvent is published when a session changes.
-type SessionEvent struct {
+// Event is published when a session changes.
+type Event struct {
 	kind     string
 	Session  string `json:"session"`
 	Owner    string `json:"owner,omitempty"`
@@ -333,17 +305,17 @@ type SessionEvent struct {
 
 // EventType is "session.created", "session.forked", "session.used",
 // "session.reset" or "session.closed".
-func (n SessionEvent) EventType() string { return "session." + n.kind }
+func (n Event) EventType() string { return "session." + n.kind }
 
 // EventKey is the beginning of the session's id.
-func (n SessionEvent) EventKey() string { return n.Session }
+func (n Event) EventKey() string { return n.Session }
 
 // shownID is the number of characters of an id in events.
 const shownID = 8
 
 // publish publishes an event of a session.
 func (s *Sessions) publish(ctx context.Context, kind string, about Session, failed bool) {
-	s.options.Events.PublishFor(principal.OwnerOf(ctx), SessionEvent{
+	s.options.Events.PublishFor(principal.OwnerOf(ctx), Event{
 		kind: kind, Session: about.ID[:min(shownID, len(about.ID))], Owner: about.Owner, Name: about.Name,
 		Language: about.Language, Turns: about.Runs, Failed: failed,
 	})

@@ -1,4 +1,4 @@
-package script
+package startup
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -29,28 +30,28 @@ type HookOptions struct {
 	Strict bool          // a hook that fails refuses the call; otherwise the call continues unchanged
 }
 
-// Hooks are the functions of a resident script that can change tools and their calls.
+// Hooks are the functions of a startup script that can change tools and their calls.
 // They are called for everything except their own effects.
 type Hooks struct {
-	resident             *Resident
+	script               *Script
 	options              HookOptions
-	limits               Limits
+	limits               script.Limits
 	tools, calls, result bool
 	reports              reports
 }
 
 // Hooks returns the script's hooks; nil if it has none.
-func (r *Resident) Hooks(o HookOptions) *Hooks {
-	if r == nil {
+func (s *Script) Hooks(o HookOptions) *Hooks {
+	if s == nil {
 		return nil
 	}
 	if o.Time <= 0 {
 		o.Time = 100 * time.Millisecond
 	}
 	h := &Hooks{
-		resident: r, options: o,
-		limits: Limits{Time: o.Time, Output: 64 << 10, Calls: 20, Temp: 1 << 20}.orDefault(r.runner.options.Limits),
-		tools:  r.has(hookTools), calls: r.has(hookCall), result: r.has(hookResult),
+		script: s, options: o,
+		limits: script.Limits{Time: o.Time, Output: 64 << 10, Calls: 20, Temp: 1 << 20}.OrDefault(s.Limits()),
+		tools:  s.Has(hookTools), calls: s.Has(hookCall), result: s.Has(hookResult),
 	}
 	if !h.tools && !h.calls && !h.result {
 		return nil
@@ -85,7 +86,7 @@ var _ event.Keyed = HookFailed{}
 // changes.
 func (h *Hooks) call(ctx context.Context, hook string, handler host.Handler, args []json.RawMessage, fields []string, read func(sent []byte, results []lua.Value) error) error {
 	var sent []byte
-	return h.resident.call(ctx, h.limits, handler, hook,
+	return h.script.Call(ctx, h.limits, handler, hook,
 		func(s *lua.State) ([]lua.Value, error) {
 			given := make([]lua.Value, len(args))
 			for i, raw := range args {
@@ -125,6 +126,12 @@ var (
 // largestShown is the size up to which arguments or a result are shown to a hook.
 const largestShown = 4 << 20
 
+// encode encodes values that cannot fail: text, booleans, and valid JSON.
+func encode(v any) json.RawMessage {
+	raw, _ := tool.Encode(v)
+	return raw
+}
+
 // shownCall is a call as hooks see it.
 type shownCall struct {
 	Namespace string          `json:"namespace"`
@@ -151,7 +158,7 @@ func showCall(call tool.Call) json.RawMessage {
 
 // ToolCall calls on_tool_call.
 func (h *Hooks) ToolCall(ctx context.Context, call tool.Call) (args json.RawMessage, answer *tool.Result, err error) {
-	if !h.calls || InHook(ctx) {
+	if !h.calls || script.InResident(ctx) {
 		return call.Args, nil, nil
 	}
 	args = call.Args
@@ -278,7 +285,7 @@ func showResult(result tool.Result, failed error) json.RawMessage {
 
 // ToolResult calls on_tool_result.
 func (h *Hooks) ToolResult(ctx context.Context, call tool.Call, result tool.Result, failed error) (tool.Result, error) {
-	if !h.result || InHook(ctx) {
+	if !h.result || script.InResident(ctx) {
 		return result, failed
 	}
 	changed, answered := result, failed
@@ -406,7 +413,7 @@ func originalNamed(tools []tool.Info, name string) string {
 // failed reports a hook that failed. The error is nil unless the failure refuses the
 // call.
 func (h *Hooks) failed(ctx context.Context, hook string, ref tool.Ref, err error) error {
-	options := h.resident.runner.options
+	options := h.script.options
 	if left, tell := h.reports.due(hook, options.Clock.Now()); tell {
 		options.Log.WarnContext(ctx, "hook failed", "hook", hook, "tool", ref.String(), "error", err, "suppressed", left)
 	}

@@ -1,9 +1,10 @@
-package script
+package session
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -11,12 +12,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/js/jstest"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/scripttest"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
-	"github.com/luanette/luanette/lua"
+	"github.com/luanette/luanette/internal/store/kv"
 )
 
 // sessionFixture is sessions with their own database.
@@ -26,20 +34,58 @@ type sessionFixture struct {
 }
 
 // openSessions opens the sessions stored in folder, as a process does when it starts.
-func openSessions(t testing.TB, folder string, change func(*Options), o SessionOptions) sessionFixture {
+func openSessions(t testing.TB, folder string, change func(*script.Options), o Options) sessionFixture {
 	t.Helper()
 	database := dbtest.Open(t, dbtest.In(t, folder))
-	sessions, err := OpenSessions(t.Context(), database, newRunner(t, change), o)
+	sessions, err := Open(t.Context(), database, newRunner(t, change), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return sessionFixture{sessions, database}
 }
 
+// newRunner returns a runner with a few in-process tools.
+func newRunner(t testing.TB, change func(*script.Options)) *script.Runner {
+	t.Helper()
+	o := script.Options{
+		Tools:      scripttest.Calc{},
+		Events:     event.New(event.BusOptions{}),
+		Log:        slog.New(slog.DiscardHandler),
+		Tracer:     tracenoop.NewTracerProvider().Tracer(""),
+		Meter:      noop.NewMeterProvider().Meter(""),
+		Clock:      clock.Real(),
+		TempDir:    t.TempDir(),
+		Random:     func() uint64 { return 7 },
+		JavaScript: javaScript(),
+	}
+	if change != nil {
+		change(&o)
+	}
+	return script.NewRunner(o)
+}
+
+func openKV(t testing.TB) *kv.Store {
+	t.Helper()
+	s, err := kv.Open(t.Context(), dbtest.Open(t, dbtest.In(t, t.TempDir())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// javaScript is one engine for all tests: compiling it is the expensive part.
+var javaScript = sync.OnceValue(func() *script.JavaScriptEngine {
+	e, err := script.NewJavaScript(script.JavaScriptOptions{CacheDir: jstest.Cache()})
+	if err != nil {
+		panic(err)
+	}
+	return e
+})
+
 // create makes a session owned by ada.
 func (p sessionFixture) create(t testing.TB) string {
 	t.Helper()
-	s, err := p.Create(t.Context(), SessionSpec{Owner: "ada"})
+	s, err := p.Create(t.Context(), Spec{Owner: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +95,7 @@ func (p sessionFixture) create(t testing.TB) string {
 // say runs a turn as ada that must succeed, and returns its result.
 func (p sessionFixture) say(t testing.TB, id, code string) string {
 	t.Helper()
-	done, err := p.Eval(t.Context(), "ada", id, Request{Source: code})
+	done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: code})
 	if err != nil {
 		t.Fatalf("%s\n%v", code, err)
 	}
@@ -71,7 +117,7 @@ func (p sessionFixture) expect(t testing.TB, id string, turns ...string) {
 
 func TestSessionKeepsGlobals(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	p.expect(t, id,
 		"x = 10", "null",
@@ -96,10 +142,10 @@ func TestSessionKeepsGlobals(t *testing.T) {
 
 func TestOutputBelongsToItsTurn(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	for turn, code := range []string{"print('a') x = 1", "io.write('b') x = x + 1", "print('c') error('no')", "print(x)"} {
-		done, err := p.Eval(t.Context(), "ada", id, Request{Source: code})
+		done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: code})
 		if (err != nil) != (turn == 2) {
 			t.Errorf("%s: %v", code, err)
 		}
@@ -112,7 +158,7 @@ func TestOutputBelongsToItsTurn(t *testing.T) {
 
 func TestErrorsKeepTheSession(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	p.expect(t, id, "x = 1\nfunction fail()\n  error('boom')\nend", "null")
 	for code, want := range map[string]string{
@@ -122,8 +168,8 @@ func TestErrorsKeepTheSession(t *testing.T) {
 		"mcp.calc.fail{}":        "the abacus is broken",
 		"\n\n\nlocal a = fail()": "turn1:3: boom",
 	} {
-		done, err := p.Eval(t.Context(), "ada", id, Request{Source: code})
-		var failure *Error
+		done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: code})
+		var failure *script.Error
 		if !errors.As(err, &failure) || !strings.Contains(failure.Message, strings.TrimPrefix(want, "turn2:1: ")) {
 			t.Errorf("%s: %v, want %s", code, err, want)
 		}
@@ -139,21 +185,21 @@ func TestErrorsKeepTheSession(t *testing.T) {
 
 func TestStoppedTurnChangesNothing(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	p.expect(t, id, "x = 1 t = {a = 1}", "null")
 	cancelled, cancel := context.WithCancel(t.Context())
 	for _, c := range []struct {
 		ctx  context.Context
-		q    Request
-		kind Kind
+		q    script.Request
+		kind script.Kind
 	}{
-		{t.Context(), Request{Source: "x = 2 t.a = nil while true do end", Limits: Limits{Time: 20 * time.Millisecond}}, Timeout},
-		{t.Context(), Request{Source: "x = 3 t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end", Limits: Limits{Memory: 8 << 20}}, OutOfMemory},
-		{cancelled, Request{Source: "x = 4 t.a = 2 progress(0.5) while true do end", Caller: calls(cancel)}, Cancelled},
+		{t.Context(), script.Request{Source: "x = 2 t.a = nil while true do end", Limits: script.Limits{Time: 20 * time.Millisecond}}, script.Timeout},
+		{t.Context(), script.Request{Source: "x = 3 t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end", Limits: script.Limits{Memory: 8 << 20}}, script.OutOfMemory},
+		{cancelled, script.Request{Source: "x = 4 t.a = 2 progress(0.5) while true do end", Caller: calls(cancel)}, script.Cancelled},
 	} {
 		done, err := p.Eval(c.ctx, "ada", id, c.q)
-		var failure *Error
+		var failure *script.Error
 		if !errors.As(err, &failure) || failure.Kind != c.kind {
 			t.Fatalf("%s: %v", c.q.Source, err)
 		}
@@ -169,7 +215,7 @@ func calls(do func()) *tool.Caller { return &tool.Caller{Progress: func(tool.Pro
 
 func TestResetAndForkAndClose(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	p.expect(t, id, "x = 1 map = nil function next_x() x = x + 1 return x end", "null")
 	forked, err := p.Fork(t.Context(), "ada", id, "branch")
@@ -189,7 +235,7 @@ func TestResetAndForkAndClose(t *testing.T) {
 	if err := p.Close(t.Context(), "ada", id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Eval(t.Context(), "ada", id, Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
+	if _, err := p.Eval(t.Context(), "ada", id, script.Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("closed: %v", err)
 	}
 	p.expect(t, forked.ID, "x", "3")
@@ -198,7 +244,7 @@ func TestResetAndForkAndClose(t *testing.T) {
 func TestSessionsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	before := openSessions(t, folder, nil, SessionOptions{})
+	before := openSessions(t, folder, nil, Options{})
 	id := before.create(t)
 	before.expect(t, id, `
 		x = 10
@@ -209,7 +255,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	if err := before.database.Close(); err != nil {
 		t.Fatal(err)
 	}
-	after := openSessions(t, folder, nil, SessionOptions{})
+	after := openSessions(t, folder, nil, Options{})
 	list, err := after.List(t.Context(), "ada")
 	if err != nil || len(list) != 1 || list[0].ID != id || list[0].Turns != 1 || list[0].Size == 0 {
 		t.Fatalf("list = %+v, %v", list, err)
@@ -219,14 +265,14 @@ func TestSessionsSurviveARestart(t *testing.T) {
 
 func TestDamagedStateCanBeReset(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	p.expect(t, id, "x = 1", "null")
 	err := p.database.Exec(t.Context(), "UPDATE sessions SET state = $1, turns = turns + 1", []byte("rubbish"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.Eval(t.Context(), "ada", id, Request{Source: "x"})
+	_, err = p.Eval(t.Context(), "ada", id, script.Request{Source: "x"})
 	if fault.CodeOf(err) != fault.Conflict || !strings.Contains(fault.HintOf(err), "session_reset") {
 		t.Errorf("err = %v", err)
 	}
@@ -238,10 +284,10 @@ func TestDamagedStateCanBeReset(t *testing.T) {
 
 func TestSessionsBelongToTheirOwner(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{Limit: 2})
+	p := openSessions(t, t.TempDir(), nil, Options{Limit: 2})
 	id := p.create(t)
 	ctx := t.Context()
-	_, evaluated := p.Eval(ctx, "bob", id, Request{Source: "x = 1"})
+	_, evaluated := p.Eval(ctx, "bob", id, script.Request{Source: "x = 1"})
 	_, forked := p.Fork(ctx, "bob", id, "")
 	_, reset := p.Reset(ctx, "bob", id)
 	for _, err := range []error{evaluated, forked, reset, p.Close(ctx, "bob", id)} {
@@ -256,13 +302,13 @@ func TestSessionsBelongToTheirOwner(t *testing.T) {
 	if other == id || len(id) < 26 {
 		t.Errorf("ids %q and %q", id, other)
 	}
-	if _, err := p.Create(ctx, SessionSpec{Owner: "ada"}); fault.CodeOf(err) != fault.Limit {
+	if _, err := p.Create(ctx, Spec{Owner: "ada"}); fault.CodeOf(err) != fault.Limit {
 		t.Errorf("a third: %v", err)
 	}
-	if _, err := p.Create(ctx, SessionSpec{Owner: "bob"}); err != nil {
+	if _, err := p.Create(ctx, Spec{Owner: "bob"}); err != nil {
 		t.Errorf("bob's first: %v", err)
 	}
-	if _, err := p.Create(ctx, SessionSpec{Owner: "bob", Language: "cobol"}); fault.CodeOf(err) != fault.InvalidParams {
+	if _, err := p.Create(ctx, Spec{Owner: "bob", Language: "cobol"}); fault.CodeOf(err) != fault.InvalidParams {
 		t.Errorf("cobol: %v", err)
 	}
 }
@@ -270,12 +316,12 @@ func TestSessionsBelongToTheirOwner(t *testing.T) {
 func TestIdleSessionsExpire(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC))
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{Idle: time.Hour, Clock: now})
+	p := openSessions(t, t.TempDir(), nil, Options{Idle: time.Hour, Clock: now})
 	used, idle := p.create(t), p.create(t)
 	now.Advance(59 * time.Minute)
 	p.expect(t, used, "x = 1", "null")
 	now.Advance(time.Minute)
-	if _, err := p.Eval(t.Context(), "ada", idle, Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
+	if _, err := p.Eval(t.Context(), "ada", idle, script.Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("idle: %v", err)
 	}
 	list, err := p.List(t.Context(), "ada")
@@ -294,7 +340,7 @@ func TestIdleSessionsExpire(t *testing.T) {
 func TestTurnsWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	const turns = 20
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	var all sync.WaitGroup
 	for range turns {
@@ -309,7 +355,7 @@ func TestTurnsWaitForEachOther(t *testing.T) {
 func TestSessionsAreSharedByProcesses(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	one, other := openSessions(t, folder, nil, SessionOptions{}), openSessions(t, folder, nil, SessionOptions{})
+	one, other := openSessions(t, folder, nil, Options{}), openSessions(t, folder, nil, Options{})
 	id := one.create(t)
 	for turn := range 6 {
 		p := []sessionFixture{one, other, other, one, other, one}[turn]
@@ -328,7 +374,7 @@ func TestSessionsAreSharedByProcesses(t *testing.T) {
 // nothing and is not counted.
 func TestReadOnlyTurnWritesNothing(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	p.expect(t, id, "x = {1, 2} function f() return #x end", "null", "return x", "[1,2]", "f()", "2", "print(x[1])", "null")
 	list, err := p.List(t.Context(), "ada")
@@ -343,29 +389,29 @@ func TestReadOnlyTurnWritesNothing(t *testing.T) {
 
 func TestSessionLimits(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{State: 100 << 10, Turn: Limits{Calls: 3}})
+	p := openSessions(t, t.TempDir(), nil, Options{State: 100 << 10, Turn: script.Limits{Calls: 3}})
 	for _, c := range []struct {
 		code  string
-		limit Limits // one limit each, so that a busy machine does not hit another
-		kind  Kind
+		limit script.Limits // one limit each, so that a busy machine does not hit another
+		kind  script.Kind
 	}{
-		{"while true do end", Limits{Time: 30 * time.Millisecond}, Timeout},
-		{"s = ('x'):rep(8 * 2^20)", Limits{Memory: 4 << 20}, OutOfMemory},
-		{"for i = 1, 4 do temp.list() end", Limits{}, LimitError},
+		{"while true do end", script.Limits{Time: 30 * time.Millisecond}, script.Timeout},
+		{"s = ('x'):rep(8 * 2^20)", script.Limits{Memory: 4 << 20}, script.OutOfMemory},
+		{"for i = 1, 4 do temp.list() end", script.Limits{}, script.LimitError},
 	} {
-		narrow, err := p.Create(t.Context(), SessionSpec{Owner: "ada", Limits: c.limit})
+		narrow, err := p.Create(t.Context(), Spec{Owner: "ada", Limits: c.limit})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = p.Eval(t.Context(), "ada", narrow.ID, Request{Source: c.code, Limits: Limits{Time: time.Hour, Memory: 1 << 30}})
-		var failure *Error
+		_, err = p.Eval(t.Context(), "ada", narrow.ID, script.Request{Source: c.code, Limits: script.Limits{Time: time.Hour, Memory: 1 << 30}})
+		var failure *script.Error
 		if !errors.As(err, &failure) || failure.Kind != c.kind {
 			t.Errorf("%s: %v", c.code, err)
 		}
 	}
 	id := p.create(t)
 	p.expect(t, id, "x = 1", "null")
-	done, err := p.Eval(t.Context(), "ada", id, Request{Source: "x = 2 s = {} for i = 1, 200 do s[i] = ('x'):rep(1000) .. i end"})
+	done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: "x = 2 s = {} for i = 1, 200 do s[i] = ('x'):rep(1000) .. i end"})
 	if err != nil || len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "102400 are allowed") {
 		t.Errorf("too large: %q, %v", done.Warnings, err)
 	}
@@ -378,12 +424,12 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		p := openSessions(t, t.TempDir(), func(o *Options) {
-			o.Tools = toolbox{{Space: "sync", Name: "wait"}: handlerFor(func(context.Context, struct{}) (any, error) {
+		p := openSessions(t, t.TempDir(), func(o *script.Options) {
+			o.Tools = scripttest.Toolbox{{Space: "sync", Name: "wait"}: scripttest.HandlerFor(func(context.Context, struct{}) (any, error) {
 				<-release
 				return nil, nil
 			})}
-		}, SessionOptions{})
+		}, Options{})
 		id := p.create(t)
 		var all sync.WaitGroup
 		all.Go(func() { p.say(t, id, "order = {} mcp.sync.wait{}") })
@@ -402,23 +448,23 @@ func TestTurnCannotWaitForItself(t *testing.T) {
 	t.Parallel()
 	var p sessionFixture
 	var id string
-	p = openSessions(t, t.TempDir(), func(o *Options) {
-		o.Tools = toolbox{{Space: "self", Name: "eval"}: handlerFor(func(ctx context.Context, _ struct{}) (any, error) {
-			_, err := p.Eval(ctx, "ada", id, Request{Source: "x = 2"})
+	p = openSessions(t, t.TempDir(), func(o *script.Options) {
+		o.Tools = scripttest.Toolbox{{Space: "self", Name: "eval"}: scripttest.HandlerFor(func(ctx context.Context, _ struct{}) (any, error) {
+			_, err := p.Eval(ctx, "ada", id, script.Request{Source: "x = 2"})
 			return nil, err
 		})}
-	}, SessionOptions{})
+	}, Options{})
 	id = p.create(t)
 	p.expect(t, id, "x = 1 return (pcall(mcp.self.eval, {}))", "false", "x", "1")
 }
 
 func TestFilesLeftOpenAreSavedByTheirTurn(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	p.expect(t, id, "f = io.open(temp.path('a'), 'w') f:write('x')", "null")
 	// The file belonged to the first turn, whose temp folder was removed.
-	if done, err := p.Eval(t.Context(), "ada", id, Request{Source: "y = 1 f:write('y')"}); err == nil || len(done.Warnings) != 1 {
+	if done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: "y = 1 f:write('y')"}); err == nil || len(done.Warnings) != 1 {
 		t.Errorf("a file of an earlier turn: %v, %q", err, done.Warnings)
 	}
 	p.expect(t, id, "y", "null")
@@ -426,23 +472,29 @@ func TestFilesLeftOpenAreSavedByTheirTurn(t *testing.T) {
 
 func TestUnsavableValuesAreNamed(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	row, err := p.load(t.Context(), "ada", id, noVersion)
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := (&luaTurn{engine: p.runner.lua}).open(t.Context(), DefaultLimits(), nil, 1)
+	outcome, err := p.runner.Run(t.Context(), script.Request{Source: "x = 7", State: &script.SavedState{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	state.Globals().SetString("x", lua.Int(7))
-	state.Globals().SetString("socket", lua.NewUserdata(new(int), nil).Value())
-	_, warnings, err := p.saveTurn(t.Context(), row, nil, &luaTurn{state: state}, nil)
+	_, warnings, err := p.saveTurn(t.Context(), row, nil, partialState{outcome.State})
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "socket") {
 		t.Errorf("warnings %q, %v", warnings, err)
 	}
 	p.expect(t, id, "return x, socket", "[7,null]")
+}
+
+// partialState is a state with a value that cannot be saved.
+type partialState struct{ script.State }
+
+func (s partialState) Snapshot(ctx context.Context) ([]byte, []string, error) {
+	saved, _, err := s.State.Snapshot(ctx)
+	return saved, []string{"socket"}, err
 }
 
 // BenchmarkTurn measures a turn in a session: one that changes its state, which is saved
@@ -451,11 +503,11 @@ func TestUnsavableValuesAreNamed(t *testing.T) {
 func BenchmarkTurn(b *testing.B) {
 	for name, turn := range map[string]struct {
 		code    string
-		options SessionOptions
+		options Options
 	}{
-		"change":  {"x = (x or 0) + 1", SessionOptions{}},
-		"restore": {"x = (x or 0) + 1", SessionOptions{Memory: 1}},
-		"look":    {"x", SessionOptions{}},
+		"change":  {"x = (x or 0) + 1", Options{}},
+		"restore": {"x = (x or 0) + 1", Options{Memory: 1}},
+		"look":    {"x", Options{}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			p := openSessions(b, b.TempDir(), nil, turn.options)
@@ -465,4 +517,56 @@ func BenchmarkTurn(b *testing.B) {
 			}
 		})
 	}
+}
+
+func TestJavaScriptSessions(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	p := openSessions(t, folder, nil, Options{})
+	s, err := p.Create(t.Context(), Spec{Owner: "ada", Language: script.JavaScript})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.expect(t, s.ID,
+		"let x = 10; const inc = (by: number) => { x += by; return x }", "null",
+		"inc(5)", "15",
+		"let x = 1; inc(1)", "2",
+		"await double({ n: 4 }).then((a) => a.n)", "8",
+		"globalThis.song = midi.decode(midi.encode({ events: [{ type: 'note_on', note: 60 }] })); midi.transpose(song, 2); song.events[0].note", "62")
+	done, err := p.Eval(t.Context(), "ada", s.ID, script.Request{Source: "x = 99; for (;;);", Limits: script.Limits{Time: 100 * time.Millisecond}})
+	if err == nil || len(done.Warnings) != 1 {
+		t.Errorf("a turn that was stopped: %v, %q", err, done.Warnings)
+	}
+	if _, err := p.Eval(t.Context(), "ada", s.ID, script.Request{Source: "x = 7; throw new Error('kept')"}); err == nil {
+		t.Error("a turn that fails")
+	}
+	if _, err := p.Eval(t.Context(), "ada", s.ID, script.Request{Source: "x", Language: script.Lua}); fault.CodeOf(err) != fault.InvalidParams {
+		t.Errorf("another language: %v", err)
+	}
+	fork, err := p.Fork(t.Context(), "ada", s.ID, "")
+	if err != nil || fork.Language != script.JavaScript {
+		t.Fatalf("fork speaks %q, %v", fork.Language, err)
+	}
+	p.expect(t, fork.ID, "x += 1", "8")
+	later := openSessions(t, folder, nil, Options{}) // another process
+	later.expect(t, s.ID, "[x, inc(1), song.events[0].note]", "[7,8,62]")
+	if _, err := p.Create(t.Context(), Spec{Owner: "ada", Language: "cobol"}); fault.CodeOf(err) != fault.InvalidParams {
+		t.Errorf("an unknown language: %v", err)
+	}
+}
+
+// TestErrorsPersistInSessions checks that a stored error still prints as text after a
+// restart.
+func TestErrorsPersistInSessions(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	before := openSessions(t, folder, nil, Options{})
+	id := before.create(t)
+	before.expect(t, id, `_, problem = pcall(mcp.calc.fail, {}) find = problem.find return problem.code`, `"upstream_error"`)
+	if err := before.database.Close(); err != nil {
+		t.Fatal(err)
+	}
+	after := openSessions(t, folder, nil, Options{})
+	after.expect(t, id, `return tostring(problem), problem:match("abacus"), find(problem, "calc")`,
+		`["calc.fail: internal_error: the abacus is broken","abacus",1,4]`)
 }

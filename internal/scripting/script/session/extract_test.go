@@ -1,10 +1,11 @@
-package script
+package session
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // TestExtractFunctions checks that an extracted function runs on its own with
@@ -31,7 +32,7 @@ func TestExtractFunctions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := openSessions(t, t.TempDir(), nil, SessionOptions{Memory: 1})
+			p := openSessions(t, t.TempDir(), nil, Options{Memory: 1})
 			id := p.create(t)
 			for _, turn := range c.turns {
 				p.say(t, id, turn)
@@ -44,7 +45,7 @@ func TestExtractFunctions(t *testing.T) {
 			if err != nil || len(written.Warnings) != c.warnings {
 				t.Fatalf("%v, warnings %q\n%s", err, written.Warnings, written.Source)
 			}
-			got, err := p.runner.Run(t.Context(), Request{Source: written.Source, Params: []byte(c.params), Main: true})
+			got, err := p.runner.Run(t.Context(), script.Request{Source: written.Source, Params: []byte(c.params), Main: true})
 			if err != nil || string(got.Result) != c.want {
 				t.Errorf("got %s, %v, want %s\n%s", got.Result, err, c.want, written.Source)
 			}
@@ -56,7 +57,7 @@ func TestExtractFunctions(t *testing.T) {
 			}
 		})
 	}
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	if _, err := p.Script(t.Context(), "ada", id, "nothing"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("a session without functions: %v", err)

@@ -1,13 +1,14 @@
-package script
+package session
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// TestExtractJavaScript checks that an extracted function of JavaScript runs on its own
+// TestExtractJavaScript checks that an extracted function of script.JavaScript runs on its own
 // with everything it uses.
 func TestExtractJavaScript(t *testing.T) {
 	t.Parallel()
@@ -28,7 +29,7 @@ func TestExtractJavaScript(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+			p := openSessions(t, t.TempDir(), nil, Options{})
 			for _, turn := range c.turns {
 				if got := p.js(t, "work", turn); strings.HasPrefix(got, "error") {
 					t.Fatal(got)
@@ -41,13 +42,13 @@ func TestExtractJavaScript(t *testing.T) {
 			if len(w.Warnings) != c.warnings {
 				t.Errorf("warnings %q", w.Warnings)
 			}
-			done, err := p.runner.Run(t.Context(), Request{Source: w.Source, Language: JavaScript, Main: true, Params: []byte(c.params)})
+			done, err := p.runner.Run(t.Context(), script.Request{Source: w.Source, Language: script.JavaScript, Main: true, Params: []byte(c.params)})
 			if err != nil || string(done.Result) != c.want {
 				t.Errorf("%s\ngot %s, %v, want %s", w.Source, done.Result, err, c.want)
 			}
 		})
 	}
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	p.js(t, "work", "var x = 1")
 	if _, err := p.Script(t.Context(), "ada", "work", "nothing"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("no function: %v", err)

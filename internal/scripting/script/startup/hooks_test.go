@@ -1,4 +1,4 @@
-package script
+package startup
 
 import (
 	"context"
@@ -17,13 +17,16 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/scripttest"
 )
 
 // residentFixture is a resident script with its log and bus.
 type residentFixture struct {
-	*Resident
-	log *syncText
-	bus *event.Bus
+	*Script
+	runner *script.Runner
+	log    *syncText
+	bus    *event.Bus
 }
 
 // syncText is a log that several goroutines may write to.
@@ -49,12 +52,13 @@ func startResident(t *testing.T, source string, tools tool.Source) residentFixtu
 	m := residentFixture{log: &syncText{}, bus: event.New(event.BusOptions{})}
 	path := filepath.Join(t.TempDir(), "startup.lua")
 	save(t, path, source)
-	r := newRunner(t, func(o *Options) {
-		o.Log, o.Events, o.Tools = slog.New(slog.NewTextHandler(m.log, nil)), m.bus, tools
-		o.Clock = clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // rate-limited messages are logged once
+	log := slog.New(slog.NewTextHandler(m.log, nil))
+	m.runner = newRunner(t, func(r *script.Options) { r.Log, r.Events, r.Tools = log, m.bus, tools })
+	m.Script = Run(t.Context(), m.runner, path, Options{
+		Upstreams: &commander{}, Log: log, Events: m.bus,
+		Clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), // rate-limited messages are logged once
 	})
-	m.Resident = r.Startup(t.Context(), path, &commander{})
-	if m.Resident == nil {
+	if m.Script == nil {
 		t.Fatal("the startup script is not resident")
 	}
 	return m
@@ -70,7 +74,7 @@ func TestNoHooks(t *testing.T) {
 	if m.Hooks(HookOptions{}) != nil || m.Listens() {
 		t.Error("a script without hooks has hooks")
 	}
-	var none *Resident
+	var none *Script
 	if hooks := none.Hooks(HookOptions{}); hooks.SeesCalls() || hooks.SeesTools() || none.Listens() {
 		t.Error("a nil Resident has hooks")
 	}
@@ -242,7 +246,7 @@ func TestHooksDoNotSeeThemselves(t *testing.T) {
 	t.Parallel()
 	var hooks *Hooks
 	asked := 0
-	box := toolbox{{Space: "calc", Name: "add"}: func(ctx context.Context, args json.RawMessage) (any, error) {
+	box := scripttest.Toolbox{{Space: "calc", Name: "add"}: func(ctx context.Context, args json.RawMessage) (any, error) {
 		asked++
 		_, _, err := hooks.ToolCall(ctx, hookedCall(string(args))) // as the catalog would
 		return map[string]any{"n": asked}, err
@@ -304,14 +308,6 @@ func TestFailuresAreReported(t *testing.T) {
 	}
 }
 
-func TestHooksAreForStartupOnly(t *testing.T) {
-	t.Parallel()
-	_, err := newRunner(t, nil).Run(t.Context(), Request{Source: "on('tool_call', function() end)"})
-	if err == nil || !strings.Contains(err.Error(), "startup.lua only") {
-		t.Errorf("err = %v", err)
-	}
-}
-
 // TestHandlersOfStartup checks that event handlers of startup.lua receive later events.
 func TestHandlersOfStartup(t *testing.T) {
 	t.Parallel()
@@ -330,7 +326,7 @@ func TestHandlersOfStartup(t *testing.T) {
 	sub := m.bus.Subscribe(event.Options{Types: []string{"script.answer"}})
 	defer sub.Close()
 	for i, data := range []string{`{name = "a"}`, `{fail = true}`, `{name = "b"}`} {
-		_, err := m.runner.Run(t.Context(), Request{Source: `emit("script.knock", ` + data + `)`})
+		_, err := m.runner.Run(t.Context(), script.Request{Source: `emit("script.knock", ` + data + `)`})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,12 @@
-package script
+package session
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // codeGenerator generates the turns of a session: values, tables that refer to each
@@ -104,7 +106,7 @@ return table.concat(out, " "), math.random(1000000)`
 // evalText returns the result, output and error of a turn.
 func evalText(p sessionFixture, t *testing.T, id, code string) string {
 	t.Helper()
-	done, err := p.Eval(t.Context(), "ada", id, Request{Source: code})
+	done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: code})
 	said := fmt.Sprintf("%s %q", done.Result, done.Warnings)
 	for _, line := range done.Output {
 		said += "\n" + line.Text
@@ -126,10 +128,10 @@ func TestSessionAfterRestart(t *testing.T) {
 	for seed := range conversations {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			same := func(o *Options) { o.Random = func() uint64 { return seed + 1 } }
+			same := func(o *script.Options) { o.Random = func() uint64 { return seed + 1 } }
 			folder := t.TempDir()
-			storedRun := openSessions(t, t.TempDir(), same, SessionOptions{})
-			restarted := openSessions(t, folder, same, SessionOptions{Memory: 1})
+			storedRun := openSessions(t, t.TempDir(), same, Options{})
+			restarted := openSessions(t, folder, same, Options{Memory: 1})
 			one, other := storedRun.create(t), restarted.create(t)
 			chat := codeGenerator{rand.New(rand.NewPCG(seed, 1))}
 			var history []string
@@ -145,7 +147,7 @@ func TestSessionAfterRestart(t *testing.T) {
 					if err := restarted.database.Close(); err != nil {
 						t.Fatal(err)
 					}
-					restarted = openSessions(t, folder, same, SessionOptions{Memory: 1})
+					restarted = openSessions(t, folder, same, Options{Memory: 1})
 				}
 			}
 		})

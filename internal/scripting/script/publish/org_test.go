@@ -1,4 +1,4 @@
-package script
+package publish
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func member(ctx context.Context, key, org string, scopes ...principal.Scope) con
 
 // publishAs publishes a script that answers with a word.
 func (p publishFixture) publishAs(ctx context.Context, name, answer string) (Version, error) {
-	return p.Publish(ctx, PublishRequest{Hash: p.sources.put(named(name, answer)), Publisher: principal.Of(ctx).ID})
+	return p.Publish(ctx, Request{Hash: p.sources.put(named(name, answer)), Publisher: principal.Of(ctx).ID})
 }
 
 // answer calls a tool and returns what its script says, or the error.
@@ -145,7 +145,7 @@ func TestScriptsOfOtherOrganisations(t *testing.T) {
 		if all, _ := p.catalog.In(ctx, ""); len(all)+len(p.Current(ctx))+len(exposed) > 0 {
 			t.Errorf("%s lists %v, %v", title, namesOf(all), namesOf(exposed))
 		}
-		if _, err := p.Publish(ctx, PublishRequest{Hash: p.sources.put(named("x", "y")), Name: "ledger@beta"}); fault.CodeOf(err) != fault.InvalidParams {
+		if _, err := p.Publish(ctx, Request{Hash: p.sources.put(named("x", "y")), Name: "ledger@beta"}); fault.CodeOf(err) != fault.InvalidParams {
 			t.Errorf("%s publishes into another: %v", title, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package script
+package session
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // sharedSession is the share of one session with ben.
@@ -44,7 +45,7 @@ func sharer(t *testing.T) (p sessionFixture, share *sharedSession) {
 	t.Helper()
 	share = &sharedSession{}
 	names := func(owner string) string { return "Name of " + owner }
-	return openSessions(t, t.TempDir(), nil, SessionOptions{Shares: share, NameOf: names}), share
+	return openSessions(t, t.TempDir(), nil, Options{Shares: share, NameOf: names}), share
 }
 
 // as is a context of a caller.
@@ -58,7 +59,7 @@ func as(t *testing.T, caller string) context.Context {
 func TestSharedSessionsGiveTheirLevel(t *testing.T) {
 	t.Parallel()
 	p, share := sharer(t)
-	turn := Request{Source: "x"}
+	turn := script.Request{Source: "x"}
 	attempts := map[string]struct {
 		needs principal.Level // Nothing: no share permits it
 		do    func(ctx context.Context, caller, id string) error
@@ -122,11 +123,11 @@ func TestForkOfASharedSession(t *testing.T) {
 		t.Fatalf("fork: %+v, %v", copied, err)
 	}
 	share.set("", principal.Nothing)
-	if done, err := p.Eval(as(t, "ben"), "ben", copied.ID, Request{Source: "x = x + 1 return x"}); err != nil || string(done.Result) != "2" {
+	if done, err := p.Eval(as(t, "ben"), "ben", copied.ID, script.Request{Source: "x = x + 1 return x"}); err != nil || string(done.Result) != "2" {
 		t.Errorf("ben goes on: %s, %v", done.Result, err)
 	}
 	p.expect(t, id, "x", "1")
-	if _, err := p.Eval(as(t, "ada"), "ada", copied.ID, Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
+	if _, err := p.Eval(as(t, "ada"), "ada", copied.ID, script.Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("ada in the copy: %v", err)
 	}
 }
@@ -158,7 +159,7 @@ func TestListsHaveSharedSessions(t *testing.T) {
 func TestSharedSessionIsFound(t *testing.T) {
 	t.Parallel()
 	p, _ := sharer(t)
-	made, err := p.Create(t.Context(), SessionSpec{Owner: "ada", Name: "notes"})
+	made, err := p.Create(t.Context(), Spec{Owner: "ada", Name: "notes"})
 	if err != nil {
 		t.Fatal(err)
 	}

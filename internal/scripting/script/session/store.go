@@ -1,4 +1,4 @@
-package script
+package session
 
 import (
 	linked "container/list"
@@ -10,7 +10,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 // sessionRow is a session as stored in the database.
@@ -46,7 +48,7 @@ func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) 
 		return Session{}, err
 	}
 	now := s.now()
-	row.ID, row.Created, row.Used, row.Expires = newSessionID(), now, now, now.Add(s.options.Idle)
+	row.ID, row.Created, row.Used, row.Expires = newID(), now, now, now.Add(s.options.Idle)
 	row.Size, row.Org = int64(len(row.state)), principal.OwnerOf(ctx).Org
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
 		var count int
@@ -175,28 +177,13 @@ func errNoSession() error {
 		WithHint("session_list shows your sessions; session_create creates one. Unused sessions expire")
 }
 
-// readyTurn is a turn of an engine whose states can stay in memory between turns.
-type readyTurn interface {
-	turn
-	// reuse makes the turn run in a state that ready returned before, instead of the
-	// saved one.
-	reuse(state forkable)
-	// ready returns the state after the turn.
-	ready() forkable
-}
-
-// forkable is a state that can be copied.
-type forkable interface {
-	fork() (forkable, error)
-}
-
 // liveState is a session's state after its last turn, so that the next turn need not
 // restore the saved one. It is valid for one version: if the saved version is another,
 // another node has changed the session.
 type liveState struct {
 	id      string
 	version int64 // Session.Turns when it was saved
-	state   forkable
+	state   script.LiveState
 	size    int64    // of the saved state, to estimate memory
 	sum     [32]byte // of the saved bytes
 }
@@ -222,7 +209,7 @@ const stateWeight = 64 << 10
 
 // copied returns a copy of the state, for a turn that must not change it.
 func (l *liveState) copied() (*liveState, error) {
-	state, err := l.state.fork()
+	state, err := l.state.Fork()
 	return &liveState{state: state, sum: l.sum}, err
 }
 
@@ -328,7 +315,7 @@ func (s *Sessions) tryHold(ctx context.Context, id string) (held bool, err error
 func (s *Sessions) release(ctx context.Context, id string) {
 	err := s.db.Exec(ctx, `UPDATE sessions SET holder = '' WHERE id = $1 AND holder = $2`, id, s.options.Node)
 	if err != nil { // the session stays owned until this node stops or uses it again
-		s.runner.options.Log.ErrorContext(ctx, "release session", "error", err)
+		s.options.Log.ErrorContext(ctx, "release session", "error", err)
 	}
 }
 
@@ -358,3 +345,11 @@ func ReleaseSessions(ctx context.Context, d *db.DB) error {
 
 // Recheck does nothing: a turn whose session was reassigned fails when it saves.
 func (s *Sessions) Recheck(context.Context) error { return nil }
+
+// Personal lists the tables with sessions.
+func Personal() []personal.Table {
+	return []personal.Table{
+		{Name: "session_turns", Where: "session IN (SELECT id FROM sessions WHERE OWNER(owner))"},
+		{Name: "sessions", Where: "OWNER(owner)"},
+	}
+}

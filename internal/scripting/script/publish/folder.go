@@ -1,4 +1,4 @@
-package script
+package publish
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/filewatch"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
@@ -82,7 +83,7 @@ func (f *Folder) Watch(ctx context.Context) func(context.Context) {
 		return nil
 	}
 	watcher.AddFolder(ctx, f.dir)
-	isScript := func(path string) bool { return LanguageOf(path) != "" }
+	isScript := func(path string) bool { return script.LanguageOf(path) != "" }
 	return func(ctx context.Context) {
 		watcher.Run(ctx, isScript, func(ctx context.Context) {
 			if err := f.Sync(ctx); err != nil {
@@ -116,7 +117,7 @@ func (f *Folder) files() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, entry := range entries {
 		name := entry.Name()
-		if entry.IsDir() || LanguageOf(name) == "" || strings.HasPrefix(name, ".") {
+		if entry.IsDir() || script.LanguageOf(name) == "" || strings.HasPrefix(name, ".") {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(f.dir, name))
@@ -155,21 +156,21 @@ func (f *Folder) syncFile(ctx context.Context, file string, content []byte, now 
 }
 
 func (f *Folder) publish(ctx context.Context, file string, content []byte, now *publication) (Version, error) {
-	if len(content) > MaxSource {
-		return Version{}, fault.New(fault.Limit, "the file has %d bytes", len(content)).WithHint("a script has at most %d", MaxSource)
+	if len(content) > script.MaxSource {
+		return Version{}, fault.New(fault.Limit, "the file has %d bytes", len(content)).WithHint("a script has at most %d", script.MaxSource)
 	}
 	var parent cas.Ref
 	if now != nil {
 		parent = now.Hash
 	}
-	if _, err := f.published.runner.Describe(ctx, Request{Source: string(content), Name: file}); err != nil {
+	if _, err := f.published.runner.Describe(ctx, script.Request{Source: string(content), Name: file}); err != nil {
 		return Version{}, err // checked before storing, because not every save of an editor is worth storing
 	}
 	hash, err := f.writer.Store(ctx, content, file, parent)
 	if err != nil {
 		return Version{}, err
 	}
-	return f.published.Publish(ctx, PublishRequest{Hash: hash, Publisher: "scripts folder", Origin: file})
+	return f.published.Publish(ctx, Request{Hash: hash, Publisher: "scripts folder", Origin: file})
 }
 
 func (f *Folder) withdraw(ctx context.Context, file string, one *publication) {

@@ -1,4 +1,4 @@
-package script
+package session
 
 import (
 	"context"
@@ -12,12 +12,13 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
 // Turn is the outcome of one run in a session, also of one that failed.
 type Turn struct {
-	Outcome
+	script.Outcome
 	Session  Session
 	Warnings []string // values that could not be saved, and why
 }
@@ -25,13 +26,13 @@ type Turn struct {
 // Eval runs a request in a session, after all earlier turns. Output and Services are the
 // turn's own; globals are the session's. A script that fails keeps the changes it made
 // to globals before it failed. A script that is stopped, by a limit or by cancelling
-// ctx, leaves the session as it was before the turn. The error is an *Error if the
+// ctx, leaves the session as it was before the turn. The error is a *script.Error if the
 // script failed.
 //
 // The session is given by its id or name. A name that is used for the first time creates
 // one, in the request's language. If the request calls main, its params are checked
 // against describe().
-func (s *Sessions) Eval(ctx context.Context, owner, ref string, q Request) (done Turn, err error) {
+func (s *Sessions) Eval(ctx context.Context, owner, ref string, q script.Request) (done Turn, err error) {
 	id, err := s.idFor(ctx, owner, ref, q.Language)
 	if err != nil {
 		return done, err
@@ -41,26 +42,57 @@ func (s *Sessions) Eval(ctx context.Context, owner, ref string, q Request) (done
 			return done, s.explain(ctx, id, err)
 		}
 	}
-	a := &approvedRun{runner: s.runner, key: newRunKey(), owner: owner, session: id, request: q}
-	done, err = s.runTurn(ctx, a, false)
-	if _, problem := a.finish(ctx, done, err); err == nil {
+	a := script.NewApprovedRun(q)
+	a.Owner, a.Session = owner, id
+	done, err = s.run(ctx, a, false)
+	if problem := s.runner.Finish(ctx, a, done.Outcome, done.Warnings, err); err == nil {
 		err = problem
 	}
 	return done, s.explain(ctx, id, err)
 }
 
-// runTurn runs a turn of a session. A turn that is resumed requires that the session has
-// not changed since the turn paused.
-func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (done Turn, err error) {
-	err = s.inTurn(ctx, a.session, func(ctx context.Context) error {
+// prepare checks the params of a turn that calls main, and fills in defaults.
+func (s *Sessions) prepare(ctx context.Context, owner, id string, q script.Request) (script.Request, error) {
+	session, err := s.load(ctx, owner, id, s.live.version(id))
+	if err != nil {
+		return q, err
+	}
+	return s.runner.PrepareTurn(ctx, q, session.Language, func(described script.Request) (script.Outcome, error) {
+		return s.Preview(ctx, owner, id, described)
+	})
+}
+
+// Resume continues a run that was stored while it waited for approval, in its session if it
+// is a turn of one. See script.Runner.Resume.
+func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, stored []byte, q script.Request) (json.RawMessage, error) {
+	return s.runner.Resume(ctx, id, who, stored, q, s)
+}
+
+// Plan makes the plan of a run again that waits for approval.
+func (s *Sessions) Plan(ctx context.Context, who host.RunInfo, stored []byte) (host.Plan, error) {
+	return s.runner.Plan(ctx, who, stored, s)
+}
+
+// ResumeTurn continues a turn that waited for approval.
+func (s *Sessions) ResumeTurn(ctx context.Context, a *script.ApprovedRun) (script.Outcome, []string, error) {
+	done, err := s.run(ctx, a, true)
+	return done.Outcome, done.Warnings, err
+}
+
+// run makes a turn of a session. A turn that is resumed requires that the session has not
+// changed since the turn paused.
+func (s *Sessions) run(ctx context.Context, a *script.ApprovedRun, resumed bool) (done Turn, err error) {
+	err = s.inTurn(ctx, a.Session, func(ctx context.Context) error {
 		t := &turnRun{sessions: s, approved: a, resumed: resumed}
-		a.once = t.once
-		done.Outcome, err = s.runApproved(ctx, a)
+		outcome, err := s.runner.Approve(ctx, a, t.attempt)
+		state := outcome.State
+		outcome.State = nil // it is the next turn's
+		done.Outcome = outcome
 		if errors.Is(err, errTurnSaved) {
 			done.Session, done.Warnings = t.row.Session, []string{errTurnSaved.Error()}
 			return nil
 		}
-		if t.q.turn == nil || t.q.turn.restoreError() != nil || a.rehearsed {
+		if state == nil {
 			return err
 		}
 		if parent := host.ParentOf(ctx); parent != nil && host.Rehearsing(parent.Handler) {
@@ -68,7 +100,7 @@ func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (d
 			return err
 		}
 		var problem error
-		done.Session, done.Warnings, problem = t.save(context.WithoutCancel(ctx), err)
+		done.Session, done.Warnings, problem = t.save(context.WithoutCancel(ctx), state)
 		s.publish(ctx, "used", done.Session, err != nil)
 		if err == nil {
 			err = problem
@@ -81,43 +113,39 @@ func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (d
 // turnRun is a turn while it runs. Of several attempts, it has the last.
 type turnRun struct {
 	sessions *Sessions
-	approved *approvedRun
+	approved *script.ApprovedRun
 	resumed  bool
 
 	row       sessionRow
 	live      *liveState
-	q         Request
+	q         script.Request
 	recording *host.Recording // of its effects, if the session may have to be rebuilt; nil otherwise
 }
 
-// once runs the request in the session, with a Handler.
-func (t *turnRun) once(ctx context.Context, handler host.Handler) (_ Outcome, err error) {
+// attempt runs the request in the session, with a Handler.
+func (t *turnRun) attempt(ctx context.Context, handler host.Handler) (_ script.Outcome, err error) {
 	s, a := t.sessions, t.approved
-	if t.row, t.live, err = s.fetch(ctx, a.owner, a.session); err != nil {
-		return Outcome{}, err
+	if t.row, t.live, err = s.fetch(ctx, a.Owner, a.Session); err != nil {
+		return script.Outcome{}, err
 	}
 	switch {
-	case t.resumed && t.row.Turns == a.turns+1 && t.row.run == a.key:
-		return Outcome{}, errTurnSaved
-	case t.resumed && t.row.Turns != a.turns:
-		return Outcome{}, errSessionChanged(a.session)
+	case t.resumed && t.row.Turns == a.Turns+1 && t.row.run == a.Key:
+		return script.Outcome{}, errTurnSaved
+	case t.resumed && t.row.Turns != a.Turns:
+		return script.Outcome{}, errSessionChanged(a.Session)
 	}
-	a.turns = t.row.Turns
-	if t.q, err = s.inSession(a.request, t.row, t.live); err != nil {
-		return Outcome{}, err
+	a.Turns = t.row.Turns
+	if t.q, err = s.inSession(a.Request, t.row, t.live); err != nil {
+		return script.Outcome{}, err
 	}
 	t.q.Handler = t.record(ctx, handler)
-	outcome, err := s.runner.run(ctx, t.q)
-	if lost := t.q.turn.restoreError(); lost != nil {
-		return outcome, lost
-	}
-	return outcome, err
+	return s.runner.Run(ctx, t.q)
 }
 
 // record records the effects of a turn whose session may have to be rebuilt. Those of a
 // nested run are not recorded, because they have the numbers of another run.
 func (t *turnRun) record(ctx context.Context, handler host.Handler) host.Handler {
-	if t.row.Language != JavaScript || host.ParentOf(ctx) != nil {
+	if t.row.Language != script.JavaScript || host.ParentOf(ctx) != nil {
 		return handler
 	}
 	if handler == nil {
@@ -128,10 +156,10 @@ func (t *turnRun) record(ctx context.Context, handler host.Handler) host.Handler
 }
 
 // save saves the session after the turn.
-func (t *turnRun) save(ctx context.Context, failed error) (Session, []string, error) {
+func (t *turnRun) save(ctx context.Context, state script.State) (Session, []string, error) {
 	row, q := t.row, t.q
-	if t.approved.resumeStore != nil {
-		row.run = t.approved.key
+	if t.approved.Resumed() {
+		row.run = t.approved.Key
 	}
 	if t.recording != nil {
 		row.past = &pastTurn{
@@ -139,29 +167,21 @@ func (t *turnRun) save(ctx context.Context, failed error) (Session, []string, er
 			params: q.Params, main: q.Main, journal: t.recording.Journal(),
 		}
 	}
-	return t.sessions.saveTurn(ctx, row, t.live, q.turn, failed)
-}
-
-// runApproved runs a turn, with approvals unless it is part of a parent run.
-func (s *Sessions) runApproved(ctx context.Context, a *approvedRun) (Outcome, error) {
-	if a.request.Handler != nil || host.ParentOf(ctx) != nil || s.runner.options.Approvals == nil {
-		return a.once(ctx, a.request.Handler)
-	}
-	return a.run(ctx)
+	return t.sessions.saveTurn(ctx, row, t.live, state)
 }
 
 // Preview runs a request in a copy of a session, after all earlier turns, and discards
 // the copy. The request's Handler must prevent other changes.
-func (s *Sessions) Preview(ctx context.Context, owner, ref string, q Request) (outcome Outcome, err error) {
+func (s *Sessions) Preview(ctx context.Context, owner, ref string, q script.Request) (outcome script.Outcome, err error) {
 	id, owner, err := s.shared(ctx, owner, ref, principal.Use)
 	if err != nil {
 		return outcome, err
 	}
-	return s.previewOf(ctx, owner, id, q)
+	return s.PreviewTurn(ctx, owner, id, q)
 }
 
-// previewOf runs a request in a copy of a session.
-func (s *Sessions) previewOf(ctx context.Context, owner, id string, q Request) (outcome Outcome, err error) {
+// PreviewTurn is Preview for the id of a session and its owner.
+func (s *Sessions) PreviewTurn(ctx context.Context, owner, id string, q script.Request) (outcome script.Outcome, err error) {
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
 		row, live, err := s.fetchCopy(ctx, owner, id)
 		if err != nil {
@@ -171,12 +191,31 @@ func (s *Sessions) previewOf(ctx context.Context, owner, id string, q Request) (
 			return err
 		}
 		outcome, err = s.runner.Run(ctx, q)
-		if lost := q.turn.restoreError(); lost != nil {
-			return lost
-		}
 		return err
 	})
 	return outcome, err
+}
+
+// Script extracts a function of a session as a script, with everything it uses. The session
+// does not change. See script.Runner.Extract.
+func (s *Sessions) Script(ctx context.Context, owner, ref, name string) (w script.ExtractedScript, err error) {
+	id, owner, err := s.shared(ctx, owner, ref, principal.See)
+	if err != nil {
+		return w, err
+	}
+	err = s.inTurn(ctx, id, func(ctx context.Context) error {
+		row, live, err := s.fetchCopy(ctx, owner, id)
+		if err != nil {
+			return err
+		}
+		q, err := s.inSession(script.Request{}, row, live)
+		if err != nil {
+			return err
+		}
+		w, err = s.runner.Extract(ctx, q, name)
+		return err
+	})
+	return w, err
 }
 
 // fetch reads a session, with its state from the cache if that is the newest.
@@ -210,7 +249,7 @@ func (s *Sessions) fetchCopy(ctx context.Context, owner, id string) (sessionRow,
 }
 
 // inSession makes a request the next turn of a session.
-func (s *Sessions) inSession(q Request, row sessionRow, live *liveState) (Request, error) {
+func (s *Sessions) inSession(q script.Request, row sessionRow, live *liveState) (script.Request, error) {
 	if q.Language != "" && q.Language != row.Language {
 		return q, fault.New(fault.InvalidParams, "the session's language is %s, but the request asks for %s", row.Language, q.Language).
 			WithHint("omit language, or create another session")
@@ -219,56 +258,56 @@ func (s *Sessions) inSession(q Request, row sessionRow, live *liveState) (Reques
 	// Functions keep the name of the turn that defined them, so that an error shows
 	// which source its lines refer to.
 	q.Name = fmt.Sprintf("turn%d", row.Runs+1)
-	q.Limits = q.Limits.orDefault(s.options.Turn).orDefault(s.runner.options.Limits).within(row.Limits)
-	engine, err := s.runner.engineFor(q)
-	if err != nil {
-		return q, err
+	q.Limits = q.Limits.OrDefault(s.options.Turn).OrDefault(s.runner.Limits()).Within(row.Limits)
+	q.FlowName, q.State = "session:"+row.ID, &script.SavedState{Bytes: row.state}
+	if live != nil {
+		q.State.Live = live.state
 	}
-	q.turn, q.FlowName = engine.turn(row.state), "session:"+row.ID
-	if ready, ok := q.turn.(readyTurn); ok && live != nil {
-		ready.reuse(live.state)
-	}
-	return q, nil
-}
-
-// within narrows the time and memory of a run.
-func (l Limits) within(bound Limits) Limits {
-	if bound.Time > 0 {
-		l.Time = min(l.Time, bound.Time)
-	}
-	if bound.Memory > 0 {
-		l.Memory = min(l.Memory, bound.Memory)
-	}
-	return l
+	return q, s.runner.CheckLanguage(q.Language)
 }
 
 // saveTurn saves the state after a turn, unless the turn was stopped. before is the cached
 // state it ran in, or nil.
-func (s *Sessions) saveTurn(ctx context.Context, row sessionRow, before *liveState, t turn, failed error) (Session, []string, error) {
-	state, changed, warnings := t.stateAfter(ctx, failed)
+func (s *Sessions) saveTurn(ctx context.Context, row sessionRow, before *liveState, after script.State) (Session, []string, error) {
+	saved, warnings, changed := s.snapshot(ctx, after)
 	row.Runs++
 	s.runs.set(row.ID, row.Runs)
-	if changed && int64(len(state)) > s.options.State {
-		changed = false
-		warnings = []string{turnUnsaved + fmt.Sprintf("it takes %d bytes, %d are allowed", len(state), s.options.State)}
-	}
 	if !changed {
 		return row.Session, warnings, s.touch(ctx, row)
 	}
-	session, sum := row.Session, sha256.Sum256(state)
+	session, sum := row.Session, sha256.Sum256(saved)
 	var err error
 	if sum == sumBefore(row, before) {
 		err = s.touch(ctx, row)
 	} else {
-		row.state = state
+		row.state = saved
 		if session, err = s.save(ctx, row); err == nil {
 			s.runs.forget(row.ID)
 		}
 	}
-	if ready, ok := t.(readyTurn); ok && err == nil && len(warnings) == 0 { // values that were not saved must be missing in the next turn too
-		s.live.put(&liveState{id: row.ID, version: session.Turns, state: ready.ready(), size: int64(len(state)), sum: sum})
+	if live := after.Live(); live != nil && err == nil && len(warnings) == 0 { // values that were not saved must be missing in the next turn too
+		s.live.put(&liveState{id: row.ID, version: session.Turns, state: live, size: int64(len(saved)), sum: sum})
 	}
 	return session, warnings, err
+}
+
+// snapshot returns the state after a turn as bytes. changed is false if the session stays as
+// it was; warnings say why, or which values could not be saved.
+func (s *Sessions) snapshot(ctx context.Context, after script.State) (saved []byte, warnings []string, changed bool) {
+	if after.Stopped() {
+		return nil, []string{turnStopped}, false
+	}
+	saved, omitted, err := after.Snapshot(ctx)
+	if err != nil {
+		return nil, []string{turnUnsaved + err.Error()}, false
+	}
+	if int64(len(saved)) > s.options.State {
+		return nil, []string{turnUnsaved + fmt.Sprintf("it takes %d bytes, %d are allowed", len(saved), s.options.State)}, false
+	}
+	for _, one := range omitted {
+		warnings = append(warnings, "not saved after this turn: "+one)
+	}
+	return saved, warnings, true
 }
 
 // sumBefore returns the checksum of the state that was saved before a turn.
@@ -280,6 +319,12 @@ func sumBefore(row sessionRow, before *liveState) (sum [32]byte) {
 		return sha256.Sum256(row.state)
 	}
 	return sum
+}
+
+// errSessionChanged is the error of a turn whose session has changed since it paused.
+func errSessionChanged(id string) error {
+	return fault.New(fault.Conflict, "session %s was changed while the turn waited for approval", id).
+		WithHint("run the turn again; its effects before the pause are not undone")
 }
 
 // errTurnSaved is the error of a turn that was saved by a process that stopped before it
@@ -426,40 +471,33 @@ func (s *Sessions) repeat(ctx context.Context, row sessionRow, past pastTurn, be
 		return nil, err
 	}
 	replay := host.NewReplay(steps, nil)
-	q := Request{Source: past.source.String, Params: past.params, Main: past.main, Handler: replay}
+	q := script.Request{Source: past.source.String, Params: past.params, Main: past.main, Handler: replay}
 	row.state = before
 	if q, err = s.inSession(q, row, nil); err != nil {
 		return nil, err
 	}
 	q.Name, q.FlowName = past.name, ""
-	_, failed := s.runner.run(ctx, q)
+	outcome, failed := s.runner.Run(ctx, q)
 	if err := replay.Err(); err != nil {
 		return nil, err
 	}
-	if err := q.turn.restoreError(); err != nil {
-		return nil, err
-	}
-	state, changed, _ := q.turn.stateAfter(ctx, failed)
-	if !changed {
+	if outcome.State == nil || outcome.State.Stopped() {
 		return nil, errors.Join(errors.New("a turn was stopped"), failed)
 	}
-	return state, nil
+	state, _, err := outcome.State.Snapshot(ctx)
+	return state, err
 }
 
 // fitted returns a session with a state that its engine can read: a new one if the stored
 // one is of another build and the session can be rebuilt.
 func (s *Sessions) fitted(ctx context.Context, row sessionRow) (sessionRow, error) {
-	js := s.runner.options.JavaScript
-	if row.Language != JavaScript || row.state == nil || js == nil {
-		return row, nil
-	}
-	fits, err := js.engine.Fits(ctx, row.state)
+	fits, err := s.runner.Fits(ctx, row.Language, row.state)
 	if err != nil || fits {
 		return row, err
 	}
 	state, err := s.rebuild(ctx, row)
 	if err != nil {
-		s.runner.options.Log.WarnContext(ctx, "session cannot be rebuilt", "error", err)
+		s.options.Log.WarnContext(ctx, "session cannot be rebuilt", "error", err)
 		return row, nil // restoring it fails, with the reason
 	}
 	row.state = state

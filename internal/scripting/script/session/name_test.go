@@ -1,4 +1,4 @@
-package script
+package session
 
 import (
 	"fmt"
@@ -7,19 +7,20 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // TestNamedSessionIsCreatedOnFirstUse checks that a name is enough to have a session.
 func TestNamedSessionIsCreatedOnFirstUse(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	p := openSessions(t, folder, nil, SessionOptions{})
+	p := openSessions(t, folder, nil, Options{})
 	p.expect(t, "work", "x = 1", "null", "x", "1")
-	if _, err := p.Eval(t.Context(), "bob", "work", Request{Source: "return x == nil"}); err != nil {
+	if _, err := p.Eval(t.Context(), "bob", "work", script.Request{Source: "return x == nil"}); err != nil {
 		t.Error(err)
 	}
 	for owner, want := range map[string]string{"ada": "1", "bob": "null"} {
-		done, err := p.Eval(t.Context(), owner, "work", Request{Source: "x"})
+		done, err := p.Eval(t.Context(), owner, "work", script.Request{Source: "x"})
 		if err != nil || string(done.Result) != want {
 			t.Errorf("%s: x = %s, %v, want %s", owner, done.Result, err, want)
 		}
@@ -29,26 +30,26 @@ func TestNamedSessionIsCreatedOnFirstUse(t *testing.T) {
 		t.Fatalf("list %+v, %v", list, err)
 	}
 	p.expect(t, list[0].ID, "x", "1")
-	if _, err := p.Eval(t.Context(), "bob", list[0].ID, Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
+	if _, err := p.Eval(t.Context(), "bob", list[0].ID, script.Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("bob with the id of ada: %v", err)
 	}
 	if err := p.database.Close(); err != nil {
 		t.Fatal(err)
 	}
-	openSessions(t, folder, nil, SessionOptions{}).expect(t, "work", "x", "1")
+	openSessions(t, folder, nil, Options{}).expect(t, "work", "x", "1")
 }
 
 // TestNamesReachTheirSession checks every operation by name, and what a name reaches when
 // several sessions have it.
 func TestNamesReachTheirSession(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	ctx := t.Context()
-	first, err := p.Create(ctx, SessionSpec{Owner: "ada", Name: "work"})
+	first, err := p.Create(ctx, Spec{Owner: "ada", Name: "work"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Create(ctx, SessionSpec{Owner: "ada", Name: "work"}); err != nil {
+	if _, err := p.Create(ctx, Spec{Owner: "ada", Name: "work"}); err != nil {
 		t.Fatalf("a second one of the same name: %v", err)
 	}
 	p.expect(t, "work", "x = 1", "null")
@@ -59,7 +60,7 @@ func TestNamesReachTheirSession(t *testing.T) {
 	}
 	p.expect(t, forked.ID, "x = 2", "null")
 	p.expect(t, "work", "x", "1")
-	if outcome, err := p.Preview(ctx, "ada", "work", Request{Source: "x"}); err != nil || string(outcome.Result) != "1" {
+	if outcome, err := p.Preview(ctx, "ada", "work", script.Request{Source: "x"}); err != nil || string(outcome.Result) != "1" {
 		t.Errorf("preview %s, %v", outcome.Result, err)
 	}
 	if _, err := p.Reset(ctx, "ada", "work"); err != nil {
@@ -75,7 +76,7 @@ func TestNamesReachTheirSession(t *testing.T) {
 		}
 	}
 	for _, ref := range []string{"s-work", "no name", strings.Repeat("n", 65)} {
-		if _, err := p.Eval(ctx, "ada", ref, Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
+		if _, err := p.Eval(ctx, "ada", ref, script.Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("%q: %v", ref, err)
 		}
 	}
@@ -84,11 +85,11 @@ func TestNamesReachTheirSession(t *testing.T) {
 // TestFirstUsesAtOnceShareASession checks that a name never gets two sessions.
 func TestFirstUsesAtOnceShareASession(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			if _, err := p.Eval(t.Context(), "ada", "work", Request{Source: "n = (n or 0) + 1"}); err != nil {
+			if _, err := p.Eval(t.Context(), "ada", "work", script.Request{Source: "n = (n or 0) + 1"}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -101,9 +102,9 @@ func TestFirstUsesAtOnceShareASession(t *testing.T) {
 // changes nothing.
 func TestTurnsAreNumbered(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	for i, code := range []string{"error('a')", "error('b')", "return 1", "error('c')", "x = 1", "error('d')"} {
-		_, err := p.Eval(t.Context(), "ada", "work", Request{Source: code})
+		_, err := p.Eval(t.Context(), "ada", "work", script.Request{Source: code})
 		if want := fmt.Sprintf("turn%d:1:", i+1); strings.HasPrefix(code, "error") && !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v, want %s", code, err, want)
 		}
@@ -119,12 +120,12 @@ func TestTurnsAreNumbered(t *testing.T) {
 func TestParamsOfTurnsAreChecked(t *testing.T) {
 	t.Parallel()
 	for language, codes := range map[string][3]string{
-		Lua:        {"limit = 3", "function describe() return {params = {n = {type = 'number', required = true}, m = {type = 'number', default = limit}}} end function main(p) return p.n + p.m end", "function main(p) return p.n end"},
-		JavaScript: {"let limit = 3", "function describe() { return {params: {n: {type: 'number', required: true}, m: {type: 'number', default: limit}}} } function main(p) { return p.n + p.m }", "function main(p) { return p.n }"},
+		script.Lua:        {"limit = 3", "function describe() return {params = {n = {type = 'number', required = true}, m = {type = 'number', default = limit}}} end function main(p) return p.n + p.m end", "function main(p) return p.n end"},
+		script.JavaScript: {"let limit = 3", "function describe() { return {params: {n: {type: 'number', required: true}, m: {type: 'number', default: limit}}} } function main(p) { return p.n + p.m }", "function main(p) { return p.n }"},
 	} {
-		p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+		p := openSessions(t, t.TempDir(), nil, Options{})
 		eval := func(code, params string) (string, error) {
-			done, err := p.Eval(t.Context(), "ada", "work", Request{Source: code, Language: language, Params: []byte(params), Main: params != ""})
+			done, err := p.Eval(t.Context(), "ada", "work", script.Request{Source: code, Language: language, Params: []byte(params), Main: params != ""})
 			return string(done.Result), err
 		}
 		if _, err := eval(codes[0], ""); err != nil {

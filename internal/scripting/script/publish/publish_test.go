@@ -1,15 +1,23 @@
-package script
+package publish
 
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 
+	"go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/scripttest"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -20,7 +28,7 @@ type sourceStore struct {
 	mu        sync.Mutex
 	sources   map[cas.Ref]string
 	parents   map[cas.Ref]cas.Ref
-	languages map[cas.Ref]string // of sources that are not Lua
+	languages map[cas.Ref]string // of sources that are not script.Lua
 }
 
 func newSourceStore() *sourceStore {
@@ -58,15 +66,25 @@ type publishFixture struct {
 	bus     *event.Bus
 }
 
+// newRunner returns a runner with a few in-process tools.
+func newRunner(t testing.TB, tools tool.Source) *script.Runner {
+	t.Helper()
+	return script.NewRunner(script.Options{
+		Tools: tools, Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler),
+		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: noop.NewMeterProvider().Meter(""),
+		Clock: clock.Real(), TempDir: t.TempDir(), Limits: script.Limits{Time: clocktest.Timeout},
+	})
+}
+
 // openPublished opens Published on the database in folder; its scripts can call published
 // tools.
 func openPublished(t *testing.T, folder string, d *sourceStore) publishFixture {
 	t.Helper()
 	database := dbtest.Open(t, dbtest.In(t, folder))
-	tools := catalog.New(catalog.Options{Sources: []tool.Source{calcTools{}}})
+	tools := catalog.New(catalog.Options{Sources: []tool.Source{scripttest.Calc{}}})
 	bus := event.New(event.BusOptions{})
-	runner := newRunner(t, func(o *Options) { o.Tools = tools })
-	p, err := OpenPublished(t.Context(), database, runner, d, PublishedOptions{
+	runner := newRunner(t, tools)
+	p, err := Open(t.Context(), database, runner, d, Options{
 		Reserved: func(name string) bool { return name == "lua_eval" },
 		Changed:  tools.Refresh, Events: bus,
 	})
@@ -100,7 +118,7 @@ func (p publishFixture) call(t *testing.T, name, args string) tool.View {
 
 func (p publishFixture) publish(t *testing.T, source, name string) Version {
 	t.Helper()
-	v, err := p.Publish(t.Context(), PublishRequest{Hash: p.sources.put(source), Name: name, Publisher: "ada"})
+	v, err := p.Publish(t.Context(), Request{Hash: p.sources.put(source), Name: name, Publisher: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,12 +211,12 @@ func TestPublishRefuses(t *testing.T) {
 		"function describe() return {name='lua_eval'} end":    fault.Conflict,
 		"fs.write('a','b') function describe() return {} end": fault.Script,
 	} {
-		_, err := p.Publish(t.Context(), PublishRequest{Hash: p.sources.put(source)})
+		_, err := p.Publish(t.Context(), Request{Hash: p.sources.put(source)})
 		if fault.CodeOf(err) != want || fault.HintOf(err) == "" {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
-	if _, err := p.Publish(t.Context(), PublishRequest{Hash: cas.Sum([]byte("x")), Name: "x"}); fault.CodeOf(err) != fault.NotFound {
+	if _, err := p.Publish(t.Context(), Request{Hash: cas.Sum([]byte("x")), Name: "x"}); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("publish nothing: %v", err)
 	}
 	if tools, _ := p.Tools(t.Context()); len(tools) != 0 {

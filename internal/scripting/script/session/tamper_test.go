@@ -1,10 +1,11 @@
-package script
+package session
 
 import (
 	"math/rand/v2"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // tampered returns the state with some bytes changed, removed or repeated.
@@ -32,7 +33,7 @@ func tampered(state []byte, random *rand.Rand) []byte {
 // was changed: nothing of it runs, the process goes on, and it can be reset.
 func TestTamperedSnapshots(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	p.expect(t, id, `
 		x = { 1, "two", { three = 3.5 } }
@@ -45,7 +46,7 @@ func TestTamperedSnapshots(t *testing.T) {
 	for i := range 400 {
 		changed := tampered(state, random)
 		p.exec(t, "UPDATE sessions SET state = $1, turns = turns + 1 WHERE id = $2", changed, id)
-		done, err := p.Eval(t.Context(), "ada", id, Request{Source: "return pcall(add, 1), pcall(next_word), meta and meta.key, #(x or {})"})
+		done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: "return pcall(add, 1), pcall(next_word), meta and meta.key, #(x or {})"})
 		if fault.CodeOf(err) != fault.Conflict {
 			t.Fatalf("change %d: %s, %v", i+1, done.Result, err)
 		}
@@ -56,11 +57,11 @@ func TestTamperedSnapshots(t *testing.T) {
 	p.expect(t, id, "return x", "null")
 }
 
-// A JavaScript session whose snapshot was changed is rebuilt from its turns, so that no
+// A script.JavaScript session whose snapshot was changed is rebuilt from its turns, so that no
 // value is wrong; without its turns it is refused.
 func TestTamperedJavaScriptSnapshots(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	p.js(t, "work", "const x = [1, 'two', { three: 3.5 }]; const words = (function* () { yield 'a'; yield 'b' })(); words.next().value")
 	const look, want = "[x, words.next().value]", `[[1,"two",{"three":3.5}],"b"]`
 	random := rand.New(rand.NewPCG(1, 2))
@@ -77,7 +78,7 @@ func TestTamperedJavaScriptSnapshots(t *testing.T) {
 			continue
 		}
 		p.exec(t, "DELETE FROM session_turns WHERE session = $1", copied.ID)
-		done, err := p.Eval(t.Context(), "ada", copied.ID, Request{Source: look, Language: JavaScript})
+		done, err := p.Eval(t.Context(), "ada", copied.ID, script.Request{Source: look, Language: script.JavaScript})
 		if fault.CodeOf(err) != fault.Conflict {
 			t.Fatalf("change %d of a session without turns: %s, %v", i+1, done.Result, err)
 		}

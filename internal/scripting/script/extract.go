@@ -4,18 +4,18 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/lua"
 )
 
-//go:embed session_extract.lua
+//go:embed extract.lua
 var saveSource string
 
 // ExtractedScript is a function of a session as a standalone script.
@@ -24,45 +24,37 @@ type ExtractedScript struct {
 	Warnings []string // values that could not be extracted
 }
 
-// Script extracts a function of a session as a script, with everything it uses: the
-// function of that name, which the script's main(params) calls, or the session's own
-// main. The session does not change.
-func (s *Sessions) Script(ctx context.Context, owner, ref, name string) (w ExtractedScript, err error) {
-	id, owner, err := s.shared(ctx, owner, ref, principal.See)
-	if err != nil {
-		return w, err
-	}
-	if !toolName().MatchString(name) {
+// ValidName reports whether a script can have that name, also as a tool: every client
+// accepts it, and our prefixes fit before it.
+func ValidName(name string) bool { return scriptName().MatchString(name) }
+
+var scriptName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`) })
+
+// Extract writes a function of a session down as a script, with everything it uses: the
+// function of that name, which the script's main(params) calls, or the session's own main.
+// q has a copy of the session's state, which it uses up.
+func (r *Runner) Extract(ctx context.Context, q Request, name string) (w ExtractedScript, err error) {
+	if !ValidName(name) {
 		return w, fault.New(fault.InvalidParams, "%q cannot be a script's name", name).WithHint("use a letter, then letters, digits and _")
 	}
-	language := Lua
-	err = s.inTurn(ctx, id, func(ctx context.Context) error {
-		row, live, err := s.fetchCopy(ctx, owner, id)
-		if err != nil {
-			return err
-		}
-		if language = row.Language; language == JavaScript {
-			w, err = s.extractJS(ctx, row, name)
-			return err
-		}
-		q, err := s.inSession(Request{}, row, live)
-		if err != nil {
-			return err
-		}
-		w, err = s.runner.lua.write(ctx, q.turn.(*luaTurn), q.Limits, name)
-		return err
-	})
+	if q.language() == JavaScript {
+		w, err = r.extractJavaScript(ctx, q, name)
+	} else {
+		w, err = r.lua.extract(ctx, q, name)
+	}
 	if err == nil { // it must at least load and describe itself
-		_, err = s.runner.Describe(ctx, Request{Source: w.Source, Name: name, Language: language})
+		_, err = r.Describe(ctx, Request{Source: w.Source, Name: name, Language: q.language()})
 	}
 	return w, err
 }
 
-// write runs the extraction in a copy of the session's state, with access that scripts
-// do not have.
-func (e *luaEngine) write(ctx context.Context, t *luaTurn, limits Limits, name string) (w ExtractedScript, err error) {
+// extract runs the extraction in a session's state, with access that scripts do not have.
+func (e *luaEngine) extract(ctx context.Context, q Request, name string) (w ExtractedScript, err error) {
 	env := host.NewEnv(e.modules, host.DenyEffects("a function is being extracted"), &host.Services{})
-	state, err := t.open(ctx, limits, env, 1)
+	state, err := e.stateFor(ctx, q, runLimits{Limits: q.Limits}, env, 1)
+	if lost := (*restoreError)(nil); errors.As(err, &lost) {
+		return w, lost.reason
+	}
 	if err != nil {
 		return w, err
 	}
@@ -187,26 +179,18 @@ func storeSource(state *lua.State, q Request) {
 	}
 }
 
-//go:embed session_extract.js
+//go:embed extract.js
 var extractJavaScript string
 
-// extractJS extracts a function of a JavaScript session. It runs in a copy of the session,
-// without effects.
-func (s *Sessions) extractJS(ctx context.Context, row sessionRow, name string) (w ExtractedScript, err error) {
-	deny := host.DenyEffects("a function is being extracted")
-	standard, err := s.runner.run(ctx, Request{Source: "Object.getOwnPropertyNames(globalThis)", Language: JavaScript, Handler: deny})
+// extractJavaScript runs the extraction in a session's state, without effects.
+func (r *Runner) extractJavaScript(ctx context.Context, q Request, name string) (w ExtractedScript, err error) {
+	q.Handler = host.DenyEffects("a function is being extracted")
+	standard, err := r.run(ctx, Request{Source: "Object.getOwnPropertyNames(globalThis)", Language: JavaScript, Handler: q.Handler})
 	if err != nil {
 		return w, err
 	}
-	q, err := s.inSession(Request{Source: fmt.Sprintf("%s(%s, %s)", extractJavaScript, standard.Result, encode(name)), Handler: deny}, row, nil)
-	if err != nil {
-		return w, err
-	}
-	q.FlowName = ""
-	outcome, err := s.runner.run(ctx, q)
-	if lost := q.turn.restoreError(); lost != nil {
-		return w, lost
-	}
+	q.Source, q.FlowName = fmt.Sprintf("%s(%s, %s)", extractJavaScript, standard.Result, encode(name)), ""
+	outcome, err := r.run(ctx, q)
 	if err != nil {
 		return w, err
 	}

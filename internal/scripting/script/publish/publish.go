@@ -1,10 +1,11 @@
-package script
+// Package publish makes scripts tools: it keeps every version of what is published under a
+// name, and publishes the scripts of a folder.
+package publish
 
 import (
 	"context"
-	"embed"
+	"encoding/json"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,25 +18,18 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
-
-// Migrations create the tables of the package.
-//
-//go:embed migrations/*.sql
-var Migrations embed.FS
 
 // SourceReader reads the sources of stored scripts.
 type SourceReader interface {
 	Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error)
 }
 
-// MaxSource is the largest script that is run, in bytes.
-const MaxSource = 1 << 20
-
-// PublishedOptions are the options of Published.
-type PublishedOptions struct {
+// Options are the options of Published.
+type Options struct {
 	Reserved func(name string) bool    // names of other tools; nil means none
 	Shared   bool                      // other nodes publish too, from their own folders
 	Changed  func(ctx context.Context) // called after the list of tools has changed; may be nil
@@ -51,10 +45,10 @@ type PublishedOptions struct {
 // organisation publishes is called NAME@ORG here; its members call it NAME. It is safe for
 // concurrent use.
 type Published struct {
-	runner  *Runner
+	runner  *script.Runner
 	sources SourceReader
 	db      *db.DB
-	options PublishedOptions
+	options Options
 
 	changing sync.Mutex               // held while the list changes
 	list     atomic.Pointer[toolList] // what is published now
@@ -72,7 +66,7 @@ type publication struct {
 	origin      string
 	source      string
 	language    string
-	description Description
+	description script.Description
 	info        tool.Info
 }
 
@@ -112,10 +106,10 @@ func (Invalidated) EventType() string { return "script.invalidate" }
 // EventKey is the name.
 func (i Invalidated) EventKey() string { return i.Name }
 
-// OpenPublished loads the published scripts from the database and migrates its tables. A
+// Open loads the published scripts from the database and migrates its tables. A
 // script that can no longer be read or described is logged and left out; its history
 // stays.
-func OpenPublished(ctx context.Context, database *db.DB, runner *Runner, sources SourceReader, o PublishedOptions) (*Published, error) {
+func Open(ctx context.Context, database *db.DB, runner *script.Runner, sources SourceReader, o Options) (*Published, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
@@ -125,7 +119,7 @@ func OpenPublished(ctx context.Context, database *db.DB, runner *Runner, sources
 	if o.Use == nil {
 		o.Use = func(context.Context, *db.Tx, cas.Ref) error { return nil }
 	}
-	if err := database.Migrate(ctx, "script", Migrations); err != nil {
+	if err := database.Migrate(ctx, script.MigrationSet, script.Migrations); err != nil {
 		return nil, err
 	}
 	p := &Published{runner: runner, sources: sources, db: database, options: o}
@@ -155,8 +149,8 @@ func newToolList(byName map[string]*publication) *toolList {
 	return b
 }
 
-// PublishRequest asks for a script to be published.
-type PublishRequest struct {
+// Request asks for a script to be published.
+type Request struct {
 	Hash      cas.Ref
 	Name      string // "" means the one from describe()
 	Publisher string // the ID of the publisher's principal
@@ -165,7 +159,7 @@ type PublishRequest struct {
 
 // Publish makes a script a tool. If the name belongs to another script, this one becomes
 // its next version. Publishing the same script again changes nothing.
-func (p *Published) Publish(ctx context.Context, want PublishRequest) (Version, error) {
+func (p *Published) Publish(ctx context.Context, want Request) (Version, error) {
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	ready, err := p.prepare(ctx, Version{Name: want.Name, Hash: want.Hash, Publisher: want.Publisher, Current: true}, want.Origin)
@@ -245,7 +239,7 @@ func (p *Published) replace(ctx context.Context, name string, with *publication)
 
 // prepare reads and describes a script, so that it can be a tool.
 func (p *Published) prepare(ctx context.Context, v Version, origin string) (*publication, error) {
-	source, err := p.sources.Read(ctx, v.Hash, MaxSource)
+	source, err := p.sources.Read(ctx, v.Hash, script.MaxSource)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +247,7 @@ func (p *Published) prepare(ctx context.Context, v Version, origin string) (*pub
 	if name == "" {
 		name = origin
 	}
-	q := p.runner.inLanguage(ctx, Request{Source: string(source), Name: name, Hash: v.Hash})
+	q := p.runner.WithLanguage(ctx, script.Request{Source: string(source), Name: name, Hash: v.Hash})
 	d, err := p.runner.Describe(ctx, q)
 	if err != nil {
 		return nil, cannotPublish(v.Hash, err)
@@ -286,18 +280,18 @@ func (p *Published) fullName(ctx context.Context, name string) string {
 }
 
 // Script returns the script that is published under the caller's name of it.
-func (p *Published) Script(ctx context.Context, name string) (Request, bool) {
+func (p *Published) Script(ctx context.Context, name string) (script.Request, bool) {
 	one := p.list.Load().byName[p.fullName(ctx, name)]
 	if one == nil || principal.Of(ctx).IsForeign(name) {
-		return Request{}, false
+		return script.Request{}, false
 	}
 	return one.request(), true
 }
 
 // request returns the request to run the script. In messages it has its plain name.
-func (p *publication) request() Request {
+func (p *publication) request() script.Request {
 	name, org := principal.SplitNamespace(p.Name)
-	return Request{Source: p.source, Language: p.language, Name: name, Org: org, Hash: p.Hash, Creator: p.Publisher}
+	return script.Request{Source: p.source, Language: p.language, Name: name, Org: org, Hash: p.Hash, Creator: p.Publisher}
 }
 
 // Call runs main of a published script with the arguments and defaults.
@@ -308,7 +302,7 @@ func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 	}
 	params, err := one.description.Check(call.Args)
 	if err != nil {
-		return ToolFailure(Outcome{}, err), nil
+		return script.ToolFailure(script.Outcome{}, err), nil
 	}
 	q := one.request()
 	q.Params, q.Main, q.Caller = params, true, call.Caller
@@ -317,9 +311,9 @@ func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 	case err != nil && ctx.Err() != nil:
 		return tool.Result{}, fault.Wrap(fault.Cancelled, context.Cause(ctx), "run %s", call.Ref)
 	case err != nil:
-		return ToolFailure(outcome, err), nil
+		return script.ToolFailure(outcome, err), nil
 	}
-	return ToolResult(outcome)
+	return script.ToolResult(outcome)
 }
 
 var _ tool.Source = (*Published)(nil)
@@ -332,7 +326,7 @@ func (p *publication) define() {
 	d := &p.description
 	name, _ := principal.SplitNamespace(p.Name)
 	info := tool.Info{
-		Ref: tool.Ref{Name: p.Name}, Title: d.Title, Description: d.toolText(name),
+		Ref: tool.Ref{Name: p.Name}, Title: d.Title, Description: toolText(d, name),
 		Input: d.Schema(), Hints: d.Hints, RunsScript: true, Tags: d.Tags,
 	}
 	raw := rawjson.SetText(nil, "name", name)
@@ -347,8 +341,14 @@ func (p *publication) define() {
 	p.info = info
 }
 
+// encode encodes values that cannot fail.
+func encode(v any) json.RawMessage {
+	raw, _ := tool.Encode(v)
+	return raw
+}
+
 // toolText returns the tool's description for models.
-func (d *Description) toolText(name string) string {
+func toolText(d *script.Description, name string) string {
 	text := d.Description
 	if text == "" {
 		text = "Runs the script " + name + "."
@@ -358,10 +358,6 @@ func (d *Description) toolText(name string) string {
 	}
 	return text
 }
-
-// toolName matches valid names of published tools: every client accepts them, and our
-// prefixes fit before them.
-var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`) })
 
 // checkOwner lets only the publisher of a name change it, and administrators of its
 // organisation: others call the tool with their own rights, which another publisher's
@@ -385,7 +381,7 @@ func (p *Published) checkName(name string) error {
 	case name == "":
 		return fault.New(fault.InvalidParams, "publish: the script has no name").
 			WithHint("give a name, or let describe() return one")
-	case !toolName().MatchString(name) || strings.Contains(name, "__"):
+	case !script.ValidName(name) || strings.Contains(name, "__"):
 		return fault.New(fault.InvalidParams, "publish: %q cannot be a tool's name", name).
 			WithHint("use a letter, then at most 47 letters, digits, - or single _")
 	case slices.Contains(tool.ScriptFunctions, name):

@@ -1,4 +1,4 @@
-package script
+package session
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestSessionsAreSharedByProcesses, TestFirstUsesAtOnceShareASession, TestNewVersionReplacesTheTool,
+		TestSessionsAreSharedByProcesses, TestFirstUsesAtOnceShareASession,
 		TestJavaScriptSessionsSurviveAnUpgrade, TestIdleSessionsExpire, TestNamesReachTheirSession,
 	)
 }

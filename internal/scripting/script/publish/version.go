@@ -1,4 +1,4 @@
-package script
+package publish
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/personal"
 )
 
 // History lists all versions of the caller's name of a script, newest first: those of their
@@ -166,4 +167,15 @@ func (p *Published) Current(ctx context.Context) map[cas.Ref]Version {
 		}
 	}
 	return current
+}
+
+// Personal lists the tables with publications. What somebody published stays a tool of others.
+func Personal() []personal.Table {
+	return []personal.Table{{Name: "publication_versions", Where: "OWNER(publisher)", Set: "publisher = PSEUDONYM"}}
+}
+
+// Contents lists the columns with hashes of contents. Every version of a published script
+// stays: it can become the tool again.
+func Contents() []cas.Column {
+	return []cas.Column{{Table: "publication_versions", Name: "hash", Where: cas.All}}
 }

@@ -1,4 +1,4 @@
-package script
+package session
 
 import (
 	"context"
@@ -10,12 +10,14 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/scripttest"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
 // counted is a tool that returns how often it was called.
-func counted(calls *atomic.Int64) toolbox {
-	return toolbox{tool.Ref{Space: "calc", Name: "next"}: func(context.Context, json.RawMessage) (any, error) {
+func counted(calls *atomic.Int64) scripttest.Toolbox {
+	return scripttest.Toolbox{tool.Ref{Space: "calc", Name: "next"}: func(context.Context, json.RawMessage) (any, error) {
 		n := calls.Add(1)
 		if n == 2 {
 			return nil, fault.New(fault.Limit, "not two")
@@ -49,10 +51,10 @@ func (p sessionFixture) otherBuild(t *testing.T) {
 	}
 }
 
-// js runs a turn of JavaScript.
+// js runs a turn of script.JavaScript.
 func (p sessionFixture) js(t *testing.T, ref, code string) string {
 	t.Helper()
-	done, err := p.Eval(t.Context(), "ada", ref, Request{Source: code, Language: JavaScript})
+	done, err := p.Eval(t.Context(), "ada", ref, script.Request{Source: code, Language: script.JavaScript})
 	if err != nil {
 		return "error " + fmt.Sprint(fault.CodeOf(err)) + err.Error()
 	}
@@ -64,7 +66,7 @@ func (p sessionFixture) js(t *testing.T, ref, code string) string {
 func TestJavaScriptSessionsSurviveAnUpgrade(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
-	p := openSessions(t, t.TempDir(), func(o *Options) { o.Tools = counted(&calls) }, SessionOptions{})
+	p := openSessions(t, t.TempDir(), func(o *script.Options) { o.Tools = counted(&calls) }, Options{})
 	p.js(t, "work", "let total = 0, when = Date.now(), luck = Math.random(); function add(n) { total += n; return total }")
 	p.js(t, "work", "const first = (await mcp.calc.next({})).n; add(10)")
 	p.js(t, "work", "add(5); await mcp.calc.next({})") // fails after it changed something
@@ -105,7 +107,7 @@ func TestJavaScriptSessionsSurviveAnUpgrade(t *testing.T) {
 // is refused rather than rebuilt in part, and that closing it leaves nothing.
 func TestSessionWithoutTurnsIsNotRebuilt(t *testing.T) {
 	t.Parallel()
-	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, Options{})
 	p.js(t, "work", "var a = 1")
 	p.js(t, "work", "var b = 2")
 	err := p.database.Exec(t.Context(), "DELETE FROM session_turns WHERE version = 1")
