@@ -25,6 +25,9 @@ func (srv *Server) openAudit(ctx context.Context) (err error) {
 		export = srv.telemetry.Exported("audit")
 	}
 	srv.audit, err = audit.Open(ctx, srv.store, audit.Options{Node: node, Keep: time.Duration(srv.config.Audit.Keep), KeepOrgs: srv.config.Audit.KeepOrgs(), Export: export, Continue: srv.config.Audit.Failure == config.AuditContinue, Relay: tool.Ref{Name: "call_tool"}, Log: srv.log})
+	if err == nil {
+		srv.closeLast.within("the audit log", storeTimeout, srv.audit.Close)
+	}
 	return err
 }
 

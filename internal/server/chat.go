@@ -60,6 +60,8 @@ func (srv *Server) openChat(ctx context.Context) error {
 		Token:    callback, Receivers: c.Receivers, Usage: srv.spending, Audit: srv.auditAdmin,
 		Log: srv.log, Version: srv.options.Version,
 	})
+	srv.closeFirst.plain(srv.chat.Close)
+	srv.closeFirst.plain(conversations.Close)
 	srv.openAI = openaiapi.New(conversations, openaiapi.Options{Rate: c.Rate, Log: srv.log})
 	return nil
 }

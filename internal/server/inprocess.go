@@ -52,9 +52,6 @@ func (srv *Server) ServePipe(ctx context.Context, in io.Reader, out io.Writer) e
 	return srv.hub.ServeStdio(ctx, in, out)
 }
 
-// URL is the address of the HTTP server, once it listens.
-func (srv *Server) URL() string { url, _ := srv.listening.Load().(string); return url }
-
 // Busy reports whether a client or a dashboard is connected, or a job runs.
 func (srv *Server) Busy() bool {
 	return srv.hub.Connected() > 0 || srv.dashboard.Readers() > 0 || srv.jobs.Running() > 0

@@ -48,6 +48,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 		return err
 	}
 	srv.jobs = queue
+	srv.closeFirst.add(queue.Close)
 	srv.shares.Register(principal.Job, queue.SharedJob)
 	srv.shares.Register(principal.Schedule, queue.SharedSchedule)
 	return nil

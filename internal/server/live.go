@@ -2,17 +2,6 @@ package server
 
 import "github.com/luanette/luanette/internal/config"
 
-// current returns the configuration in effect: that of the start with live changes. Parts
-// that follow changes use it, all others use srv.config.
-func (srv *Server) current() *config.Loaded {
-	if current := srv.latest.Load(); current != nil {
-		return current
-	}
-	return srv.config
-}
-
-func (srv *Server) restartNeeded() []string { return srv.current().RestartNeeded() }
-
 // applyLive applies settings that can change while the server runs to the parts that do
 // not read the configuration themselves.
 func (srv *Server) applyLive(before *config.Loaded) {

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"strings"
 
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/credentials/oauth"
@@ -31,29 +29,16 @@ func (srv *Server) openLogins(ctx context.Context) (err error) {
 	return err
 }
 
-// publicURL is the address at which browsers reach the server.
-func (srv *Server) publicURL() string {
-	return cmp.Or(strings.TrimRight(srv.config.PublicURL, "/"), srv.address())
-}
-
-// redirectURL is the address that browsers return to after a login.
-func (srv *Server) redirectURL() string {
-	if srv.config.OAuth.RedirectURL != "" {
-		return srv.config.OAuth.RedirectURL
-	}
-	return srv.publicURL() + login.CallbackPath
-}
-
 // watchLogins connects upstreams for which a login was stored elsewhere: by the
 // command line, or on another node.
 func (srv *Server) watchLogins(ctx context.Context) {
-	srv.background.Go(func() { // a login may have been stored just before the upstream began to wait
+	srv.runBackground(func(ctx context.Context) { // a login may have been stored just before the upstream began to wait
 		sub := srv.bus.Subscribe(event.Options{Types: []string{"upstream.needs_auth"}, Mode: event.Latest})
 		defer sub.Close()
 		for range sub.All(ctx) {
 			_ = srv.loginService.Check(ctx) // polling checks again
 		}
 	})
-	srv.background.Go(func() { srv.logins.RunRevocations(ctx) })
+	srv.runBackground(srv.logins.RunRevocations)
 	srv.poll(ctx, oauth.Topic, srv.loginService.Check)
 }

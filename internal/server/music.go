@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"time"
 
 	"github.com/luanette/luanette/internal/base/httpserver"
 	"github.com/luanette/luanette/internal/config"
@@ -16,17 +15,11 @@ import (
 
 // BuildMusic builds a server with the music backend only, for its own process.
 func BuildMusic(ctx context.Context, config *config.Loaded, options Options) (*Server, error) {
-	tel, err := telemetry.Setup(ctx, telemetry.Options{
-		Service: hootenanny.Space, Version: options.Version, Endpoint: config.Telemetry.OTLPEndpoint,
-		LogLevel: logLevel(config.Log.Level), LogFormat: config.Log.Format, Stderr: options.Stderr,
-	})
+	p, _, err := newProcess(ctx, config, options, event.New(event.BusOptions{}), telemetry.Options{Service: hootenanny.Space})
 	if err != nil {
 		return nil, err
 	}
-	srv := &Server{
-		config: config, options: options, telemetry: tel, log: tel.Logger(),
-		bus: event.New(event.BusOptions{}), lifecycle: lifecycle{started: time.Now(), stop: func() {}},
-	}
+	srv := &Server{process: p}
 	if addr, err := net.ResolveTCPAddr("tcp", config.Listen); err == nil { // the server in front serves the contents
 		srv.listening.Store(httpserver.URL(addr))
 	}

@@ -1,10 +1,8 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -83,16 +81,15 @@ func (srv *Server) limits(namespace string) catalog.Limits {
 
 // musicBackend opens the music backend on the server's stores.
 func (srv *Server) musicBackend(ctx context.Context) (*hootenanny.Backend, error) {
-	return hootenanny.Open(ctx, srv.store, hootenanny.Options{
+	backend, err := hootenanny.Open(ctx, srv.store, hootenanny.Options{
 		Files: srv.contents, Events: srv.bus, Log: srv.log, Propagator: telemetry.Propagator(), URL: srv.address, Node: srv.node.Name(),
 		Folders:  slices.Concat([]string{srv.config.TempFolder(), srv.config.Folder("jobs")}, config.AbsoluteFolders(srv.config.Scripts.Write), config.AbsoluteFolders(srv.config.Scripts.Read)),
 		Services: hootenanny.Services(srv.config.Music.Services), Models: srv.config.Music.Models,
 	})
-}
-
-// address is the URL of our HTTP server; "" if there is none.
-func (srv *Server) address() string {
-	return cmp.Or(strings.TrimRight(srv.config.Music.URL, "/"), srv.URL())
+	if err == nil {
+		srv.closeLast.within("the music backend", flushTimeout, func(ctx context.Context) error { backend.Close(ctx); return nil })
+	}
+	return backend, err
 }
 
 // files serves contents over HTTP.

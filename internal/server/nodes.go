@@ -22,8 +22,19 @@ const nodeTimeout = 3 * time.Second
 // conversationTopic notifies nodes of answered messages.
 const conversationTopic = "talk"
 
+// cluster connects the nodes on one database.
+type cluster struct {
+	node         *node.Node          // nil if the server is not a node
+	sessions     *sessionstore.Store // nil unless nodes share the database, like the following
+	sessionStore hub.SessionStore
+	remoteCalls  *remotecall.Service
+	tasks        *taskrelay.Relay // nil if the server is not a node
+	relay        *eventrelay.Relay
+	callRate     node.RateMeter
+}
+
 // isShared tells whether several machines may use the database.
-func (srv *Server) isShared() bool { return srv.store != nil && srv.store.Kind() == db.Postgres }
+func (p *process) isShared() bool { return p.store.Kind() == db.Postgres }
 
 // Intervals at which changes of other processes are looked for. Nodes on Postgres are
 // notified of them, processes that share a SQLite file are not.
@@ -34,61 +45,63 @@ const (
 
 // poll calls look whenever another process may have changed what a topic is about, until
 // ctx ends.
-func (srv *Server) poll(ctx context.Context, topic string, look func(context.Context) error) {
+func (p *process) poll(ctx context.Context, topic string, look func(context.Context) error) {
 	every := pollAlone
-	if srv.isShared() {
-		every = cmp.Or(srv.options.pollInterval, pollShared)
+	if p.isShared() {
+		every = cmp.Or(p.options.pollInterval, pollShared)
 	}
-	srv.store.Poll(ctx, topic, every, srv.log, look)
+	p.store.Poll(ctx, topic, every, p.log, look)
 }
 
 // joinNodes registers the server as a node of its database. A command that builds a
 // server for one call on a SQLite file is no node.
-func (srv *Server) joinNodes(ctx context.Context) (err error) {
-	if !srv.options.Jobs && !srv.isShared() {
-		return nil
+func joinNodes(ctx context.Context, p *process) (c *cluster, err error) {
+	c = &cluster{}
+	if !p.options.Jobs && !p.isShared() {
+		return c, nil
 	}
-	options := node.Options{Name: srv.config.NodeName(), Version: srv.options.Version, Load: srv.load, Events: srv.bus, Log: srv.log}
-	if srv.isShared() {
+	options := node.Options{Name: p.config.NodeName(), Version: p.options.Version, Events: p.bus, Log: p.log}
+	if p.isShared() {
 		options.Silence = nodeTimeout
-		options.Only = srv.options.Jobs && srv.config.Node != "" // a configured name must be unique
+		options.Only = p.options.Jobs && p.config.Node != "" // a configured name must be unique
 	}
-	if srv.node, err = node.Join(ctx, srv.store, options); err != nil {
-		return err
+	if c.node, err = node.Join(ctx, p.store, options); err != nil {
+		return nil, err
 	}
-	if srv.tasks, err = taskrelay.Open(ctx, srv.store, taskrelay.Options{Node: srv.nodeID(), Log: srv.log}); err != nil || !srv.isShared() {
-		return err
+	p.closeLast.within("the place among the nodes", storeTimeout, c.node.Leave)
+	if c.tasks, err = taskrelay.Open(ctx, p.store, taskrelay.Options{Node: c.node.ID, Log: p.log}); err != nil || !p.isShared() {
+		return c, err
 	}
-	if srv.sessions, err = sessionstore.Open(ctx, srv.store, time.Duration(srv.config.MCP.SessionIdle)); err != nil {
-		return err
+	if c.sessions, err = sessionstore.Open(ctx, p.store, time.Duration(p.config.MCP.SessionIdle)); err != nil {
+		return nil, err
 	}
-	srv.sessionStore = srv.sessions
-	srv.remoteCalls, err = remotecall.Open(ctx, srv.store, remotecall.Options{Self: srv.nodeID(), Alive: node.IsAlive(srv.store), Log: srv.log})
-	return err
+	c.sessionStore = c.sessions
+	c.remoteCalls, err = remotecall.Open(ctx, p.store, remotecall.Options{Self: c.node.ID, Alive: node.IsAlive(p.store), Log: p.log})
+	return c, err
 }
 
 // hubNodes passes clients' messages on to the node that has their request.
-func (srv *Server) hubNodes() hub.Nodes {
-	if srv.remoteCalls == nil {
+func (c *cluster) hubNodes() hub.Nodes {
+	if c.remoteCalls == nil {
 		return nil // not a typed nil
 	}
-	return srv.remoteCalls
+	return c.remoteCalls
 }
 
 // nodeID identifies this node; "" if the server is not a node.
-func (srv *Server) nodeID() string {
-	if srv.node == nil {
+func (c *cluster) nodeID() string {
+	if c.node == nil {
 		return ""
 	}
-	return srv.node.ID
+	return c.node.ID
 }
 
 // jobNode is the node id for jobs: "" on a SQLite file, whose jobs one process runs.
-func (srv *Server) jobNode() string {
-	if !srv.isShared() {
+func (p *process) jobNode() string {
+	if !p.isShared() {
 		return ""
 	}
-	return srv.nodeID()
+	return p.nodeID()
 }
 
 // runNode sends heartbeats, receives notifications and takes over the work of dead nodes.
@@ -96,57 +109,58 @@ func (srv *Server) runNode(ctx context.Context) {
 	if srv.node == nil {
 		return
 	}
+	srv.node.SetLoad(srv.load) // the load of the endpoints, which need the node
 	work := []node.Work{srv.tasks}
 	if srv.conversations != nil {
 		work = append(work, srv.conversations)
-		srv.listenTopic(ctx, conversationTopic, srv.conversations.Receive)
+		srv.listenTopic(conversationTopic, srv.conversations.Receive)
 	}
 	if srv.jobs != nil && srv.jobNode() != "" {
 		work = append(work, srv.jobs)
 	}
 	if srv.isShared() {
 		work = append(work, srv.scripts.sessions)
-		srv.listenTopic(ctx, publish.Topic, func(string) {
+		srv.listenTopic(publish.Topic, func(string) {
 			if err := srv.scripts.published.Reload(ctx); err != nil && ctx.Err() == nil {
 				srv.log.WarnContext(ctx, "scripts of other nodes not loaded", "error", err)
 			}
 		})
-		srv.background.Go(func() { srv.sessions.RunCleanup(ctx) })
-		srv.background.Go(func() { srv.remoteCalls.Serve(ctx, srv.hub.HandleRemote) })
+		srv.runBackground(srv.sessions.RunCleanup)
+		srv.runBackground(func(ctx context.Context) { srv.remoteCalls.Serve(ctx, srv.hub.HandleRemote) })
 		srv.node.SetWatching(srv.dashboard.HasReaders)
 		srv.relay = eventrelay.New(eventrelay.Options{Bus: srv.bus, Store: srv.store, Node: srv.node, NodeID: srv.node.ID, Log: srv.log})
-		srv.background.Go(func() { srv.relay.Run(ctx) })
+		srv.runBackground(srv.relay.Run)
 	}
 	srv.node.Run(ctx, work...)
 }
 
 // notifier returns a function that notifies all nodes on a topic.
-func (srv *Server) notifier(topic string) func(context.Context, string) {
-	if !srv.isShared() {
+func (p *process) notifier(topic string) func(context.Context, string) {
+	if !p.isShared() {
 		return nil
 	}
 	return func(ctx context.Context, payload string) {
-		if err := srv.store.Notify(ctx, topic, payload); err != nil {
-			srv.log.WarnContext(ctx, "other nodes not notified", "topic", topic, "error", err)
+		if err := p.store.Notify(ctx, topic, payload); err != nil {
+			p.log.WarnContext(ctx, "other nodes not notified", "topic", topic, "error", err)
 		}
 	}
 }
 
 // listenTopic calls f with each notification on a topic, or with "" when one may have been
 // missed.
-func (srv *Server) listenTopic(ctx context.Context, topic string, f func(payload string)) {
-	if !srv.isShared() {
+func (p *process) listenTopic(topic string, f func(payload string)) {
+	if !p.isShared() {
 		return
 	}
-	srv.background.Go(func() {
-		_ = srv.store.Listen(ctx, topic, func(n db.Notification) { f(n.Payload) }) // it ends with the server
+	p.runBackground(func(ctx context.Context) {
+		_ = p.store.Listen(ctx, topic, func(n db.Notification) { f(n.Payload) }) // it ends with the server
 	})
 }
 
 // announceReader asks the other nodes to relay all events, because this node has a
 // reader.
-func (srv *Server) announceReader() {
-	if srv.isShared() {
-		srv.runBackground(srv.node.Announce)
+func (p *process) announceReader() {
+	if p.isShared() {
+		p.runBackground(p.node.Announce)
 	}
 }

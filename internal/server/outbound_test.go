@@ -23,7 +23,7 @@ func TestAttackLoopbackFromOutside(t *testing.T) {
 		"[::]:80":          {[]string{"localhost"}, true},
 		"example.com:8081": {[]string{"127.0.0.1"}, true},
 	} {
-		srv := &Server{config: &config.Loaded{}}
+		srv := &process{config: &config.Loaded{}}
 		srv.config.Listen, srv.config.MCP.AllowedHosts = listen, c.hosts
 		if err := srv.outbound().Control("tcp", "127.0.0.1:6379", nil); (err == nil) != c.open {
 			t.Errorf("listening on %s, allowed %v: %v", listen, c.hosts, err)

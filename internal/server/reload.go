@@ -108,7 +108,7 @@ func (srv *Server) publishChanges(now *config.Loaded) {
 }
 
 // watchConfig reloads when the configuration file or what it imports changes.
-func (srv *Server) watchConfig(ctx context.Context) func(context.Context) {
+func (srv *Server) watchConfig(ctx context.Context) {
 	files := srv.config.WatchedFiles()
 	if own := config.UserFile(srv.options.Env); srv.config.File == "" && filepath.IsAbs(own) {
 		if err := os.MkdirAll(filepath.Dir(own), 0o700); err == nil {
@@ -116,13 +116,13 @@ func (srv *Server) watchConfig(ctx context.Context) func(context.Context) {
 		}
 	}
 	if len(files) == 0 {
-		return nil
+		return
 	}
 	if srv.watching = filewatch.New(ctx, srv.log); srv.watching == nil {
-		return nil
+		return
 	}
 	srv.watching.AddFiles(ctx, files)
-	return func(ctx context.Context) {
+	srv.runBackground(func(ctx context.Context) {
 		srv.watching.Run(ctx, srv.watching.HasFile, func(ctx context.Context) { _, _ = srv.reloadLogged(ctx, false) }) // it is logged
-	}
+	})
 }

@@ -46,11 +46,13 @@ func (srv *Server) openScripts(ctx context.Context) error {
 		return err
 	}
 	srv.temp = temp
+	srv.closeLast.add(temp.Close)
 	pool := srv.config.ScriptMemory(srv.options.Env)
 	javascript, err := srv.openJavaScript(pool) //nolint:contextcheck // its modules outlive the start
 	if err != nil {
 		return err
 	}
+	srv.closeLast.within("JavaScript", flushTimeout, javascript.Close)
 	values, err := kv.Open(ctx, srv.store)
 	if err != nil {
 		return err
@@ -143,7 +145,7 @@ func (srv *Server) scriptPrograms() host.Commands {
 
 // startScripts publishes the scripts folder and runs startup.lua. Its hooks and event
 // handlers stay active in the background.
-func (srv *Server) startScripts(ctx, background context.Context) {
+func (srv *Server) startScripts(ctx context.Context) {
 	if err := srv.scripts.folder.Sync(ctx); err != nil {
 		srv.log.WarnContext(ctx, "scripts folder", "error", err)
 	}
@@ -161,7 +163,7 @@ func (srv *Server) startScripts(ctx, background context.Context) {
 		Time: time.Duration(srv.config.Scripts.HookTime), Strict: srv.config.Scripts.HookFails == "refuse",
 	}))
 	if loaded.Listens() {
-		srv.background.Go(func() { loaded.Listen(background) })
+		srv.runBackground(loaded.Listen)
 	}
 }
 

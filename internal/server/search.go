@@ -20,9 +20,13 @@ func (srv *Server) openSearch(ctx context.Context) (err error) {
 		Off: !srv.config.Search.Learn, Log: srv.log,
 		Ignore: func(ref tool.Ref) bool { return ref.Space == "" && srv.ownTools != nil && srv.ownTools.Has(ref.Name) },
 	})
-	model := srv.config.Search.Embeddings
-	if err != nil || model.URL == "" {
+	if err != nil {
 		return err
+	}
+	srv.closeLast.plain(srv.usage.Close)
+	model := srv.config.Search.Embeddings
+	if model.URL == "" {
+		return nil
 	}
 	key, err := srv.secrets.Find(model.Key)
 	if err != nil {
@@ -35,6 +39,7 @@ func (srv *Server) openSearch(ctx context.Context) (err error) {
 		URL: model.URL, Model: model.Model, Key: key, QueryPrefix: model.QueryPrefix, ToolPrefix: model.ToolPrefix,
 		Client: from.Client(), Log: srv.log,
 	})
+	srv.closeLast.plain(srv.meaning.Close)
 	return err
 }
 

@@ -6,9 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -21,7 +19,6 @@ import (
 	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/filewatch"
 	"github.com/luanette/luanette/internal/base/netguard"
-	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/approvaltools"
 	"github.com/luanette/luanette/internal/builtin/jobtools"
@@ -32,9 +29,6 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
 	"github.com/luanette/luanette/internal/chat/spending"
-	"github.com/luanette/luanette/internal/cluster/eventrelay"
-	"github.com/luanette/luanette/internal/cluster/node"
-	"github.com/luanette/luanette/internal/cluster/remotecall"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/setup"
 	"github.com/luanette/luanette/internal/core/event"
@@ -51,8 +45,6 @@ import (
 	"github.com/luanette/luanette/internal/jobs/musicjob"
 	"github.com/luanette/luanette/internal/jobs/webhook"
 	"github.com/luanette/luanette/internal/mcp/hub"
-	"github.com/luanette/luanette/internal/mcp/sessionstore"
-	"github.com/luanette/luanette/internal/mcp/taskrelay"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -63,7 +55,6 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script/startup"
 	"github.com/luanette/luanette/internal/store/artifact"
-	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/overlay"
@@ -90,18 +81,9 @@ type Options struct {
 // which Serve or ServeStdio starts. Both close the server when they return; a caller
 // of neither must call Close.
 type Server struct {
-	config    *config.Loaded                // as it was at the start
-	latest    atomic.Pointer[config.Loaded] // as it is now
-	options   Options
-	telemetry *telemetry.Telemetry
-	log       *slog.Logger
-	bus       *event.Bus
-	history   *history.Calls
-	secrets   secret.Finder
-
+	*process
 	storage
 	guards
-	cluster
 	tooling
 	endpoints
 	reloading
@@ -110,7 +92,6 @@ type Server struct {
 
 // storage is what is stored.
 type storage struct {
-	store    *db.DB
 	contents *artifact.Files
 	results  *results.Store
 	usage    *usage.Store
@@ -139,19 +120,9 @@ type guards struct {
 	egress       *egress.Service
 }
 
-// cluster connects the nodes on one database.
-type cluster struct {
-	node         *node.Node          // nil if the server is not a node
-	sessions     *sessionstore.Store // nil unless nodes share the database, like the following
-	sessionStore hub.SessionStore
-	remoteCalls  *remotecall.Service
-	tasks        *taskrelay.Relay // nil if the server is not a node
-	relay        *eventrelay.Relay
-	callRate     node.RateMeter
-}
-
 // tooling is where tools come from and what runs them.
 type tooling struct {
+	history    *history.Calls
 	upstreams  *upstreamset.Set
 	catalog    *catalog.Catalog
 	scripts    *scripts
@@ -173,7 +144,6 @@ type endpoints struct {
 	chat          *chatapi.Handler
 	openAI        *openaiapi.Handler
 	spending      *spending.Store
-	listening     atomic.Value // string: the URL of the HTTP server, once it listens
 }
 
 // reloading follows changes of the configuration's files.
@@ -185,64 +155,36 @@ type reloading struct {
 
 // lifecycle starts and ends the server.
 type lifecycle struct {
-	started       time.Time
 	startupDone   chan struct{}          // closed when startup.lua has run
 	draining      atomic.Bool            // the server is shutting down
 	backupFailure atomic.Pointer[string] // why the latest backup was not made; nil: it was
-	stop          context.CancelFunc
-	background    sync.WaitGroup              // what stop ends
-	runBackground func(func(context.Context)) // runs something more in the background
 }
 
 // Build builds every part. Upstreams connect in the background.
 func Build(ctx context.Context, config *config.Loaded, options Options) (*Server, error) {
 	bus := event.New(event.BusOptions{Keep: config.HUD.RecentEvents})
-	tel, err := telemetry.Setup(ctx, telemetry.Options{
-		Service: "luanette", Version: options.Version,
-		Environment: config.Telemetry.Environment,
-		Endpoint:    config.Telemetry.OTLPEndpoint, Arguments: config.Telemetry.Arguments,
-		LogLevel:     logLevel(config.Log.Level), // until applyLive changes it
-		LogFormat:    config.Log.Format,
-		Stderr:       options.Stderr,
-		Tap:          web.NewLogHandler(bus),
-		RecentTraces: config.HUD.RecentTraces,
-		Scrape:       config.ServesMetrics(),
+	p, background, err := newProcess(ctx, config, options, bus, telemetry.Options{
+		Service: "luanette", Environment: config.Telemetry.Environment, Arguments: config.Telemetry.Arguments,
+		Tap: web.NewLogHandler(bus), RecentTraces: config.HUD.RecentTraces, Scrape: config.ServesMetrics(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	srv := &Server{
-		config: config, options: options,
-		telemetry: tel, log: tel.Logger(),
-		bus: bus, history: history.New(nil),
-		secrets:   config.SecretFinder(options.Env),
-		lifecycle: lifecycle{started: time.Now(), startupDone: make(chan struct{})},
-	}
-	srv.latest.Store(config)
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	srv.stop = stop
-	srv.runBackground = func(f func(context.Context)) { srv.background.Go(func() { f(background) }) }
+	srv := &Server{process: p, tooling: tooling{history: history.New(nil)}, lifecycle: lifecycle{startupDone: make(chan struct{})}}
 	if err := srv.build(ctx); err != nil {
 		return nil, errors.Join(err, srv.Close(ctx))
 	}
 	srv.runNode(background)
 	srv.runBackups()
-	srv.background.Go(func() { srv.upstreams.Follow(background) })
-	srv.background.Go(func() { srv.keys.Run(background) })
-	srv.background.Go(func() { srv.watchApprovals(background) })
-	if srv.audit != nil {
-		srv.background.Go(func() { srv.audit.RunRetention(background) })
+	for _, run := range []func(context.Context){srv.upstreams.Follow, srv.keys.Run, srv.watchApprovals, srv.audit.RunRetention, srv.watchPins, srv.watchLogins, srv.watchUpstreams} {
+		srv.runBackground(run)
 	}
-	srv.background.Go(func() { srv.watchPins(background) })
-	srv.background.Go(func() { srv.watchLogins(background) })
-	if srv.upstreams.Persistent {
-		srv.background.Go(func() { srv.watchUpstreams(background) })
-	}
-	srv.startScripts(ctx, background)
+	srv.startScripts(ctx)
 	close(srv.startupDone)
-	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run, srv.collectContents} {
-		if watch != nil {
-			srv.background.Go(func() { watch(background) })
+	srv.watchConfig(ctx)
+	for _, run := range []func(context.Context){srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run, srv.collectContents} {
+		if run != nil {
+			srv.runBackground(run)
 		}
 	}
 	return srv, nil
@@ -270,7 +212,8 @@ func (srv *Server) build(ctx context.Context) error {
 	srv.registerTools()
 	srv.pins.Set(srv.config.PinSettings()) // now the names of our own tools are known
 	srv.catalog.Refresh(ctx)
-	srv.newHub() //nolint:contextcheck // what it watches lives as long as the server
+	srv.newHub()                                                                 //nolint:contextcheck // what it watches lives as long as the server
+	defer srv.closeFirst.within("the MCP endpoint", flushTimeout, srv.hub.Close) // before the chat
 	if !srv.options.Jobs {
 		return nil
 	}
@@ -281,21 +224,12 @@ func (srv *Server) build(ctx context.Context) error {
 }
 
 func (srv *Server) openStore(ctx context.Context) error {
-	if err := config.MakeDataFolder(srv.config.Data); err != nil {
-		return err
-	}
-	store, err := srv.config.OpenDatabase(ctx, srv.secrets)
+	err := srv.openKeys(ctx)
 	if err != nil {
 		return err
 	}
-	srv.store = store
-	if err := srv.joinNodes(ctx); err != nil {
-		return err
-	}
-	if err := srv.openKeys(ctx); err != nil {
-		return err
-	}
-	if srv.shares, err = share.Open(ctx, store, share.Options{People: srv.people.People(), Events: srv.bus, Log: srv.log}); err != nil {
+	srv.closeLast.plain(srv.auth.Close)
+	if srv.shares, err = share.Open(ctx, srv.store, share.Options{People: srv.people.People(), Events: srv.bus, Log: srv.log}); err != nil {
 		return err
 	}
 	if err := srv.openLogins(ctx); err != nil {
@@ -305,12 +239,13 @@ func (srv *Server) openStore(ctx context.Context) error {
 	if err := srv.openPolicy(ctx); err != nil {
 		return err
 	}
-	if srv.spending, err = spending.Open(ctx, store, spending.Options{Budgets: srv.config.Chat.Budget}); err != nil {
+	if srv.spending, err = spending.Open(ctx, srv.store, spending.Options{Budgets: srv.config.Chat.Budget}); err != nil {
 		return err
 	}
-	if srv.results, err = results.Open(ctx, store, results.Options{Log: srv.log, Flow: srv.policy}); err != nil {
+	if srv.results, err = results.Open(ctx, srv.store, results.Options{Log: srv.log, Flow: srv.policy}); err != nil {
 		return err
 	}
+	srv.closeLast.plain(srv.results.Close)
 	if err := srv.openContents(ctx); err != nil {
 		return err
 	}
@@ -346,16 +281,16 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		return err
 	}
 	manager := upstream.New(o)
+	srv.closeLast.plain(manager.Close)
 	srv.followPeople(manager)
 	srv.tasks.Start(manager) //nolint:contextcheck // it lives as long as the server
+	srv.closeLast.plain(srv.tasks.Close)
 	if err := srv.openPins(ctx, manager); err != nil {
-		manager.Close()
 		return err
 	}
 	tools := overlay.New(srv.pins, manager)
 	var err error
 	if srv.orgs, err = quota.OpenOrgs(ctx, srv.store, srv.config.OrgQuotas(), time.Now); err != nil {
-		manager.Close()
 		return err
 	}
 	srv.orgs.Stored = srv.stored
@@ -373,6 +308,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	if err := srv.openApprovals(ctx); err != nil {
 		return err
 	}
+	srv.closeFirst.plain(srv.approvals.Close)
 	if err := srv.openScripts(ctx); err != nil {
 		return err
 	}
@@ -467,91 +403,4 @@ func (srv *Server) completions() builtin.Completions {
 		all = append(all, jobtools.Completions(srv.jobs))
 	}
 	return builtin.Join(all...)
-}
-
-// logLevel parses a level that the configuration has validated.
-func logLevel(name string) slog.Level {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(name))
-	return level
-}
-
-// Close closes what Build opened, in the opposite order, also if ctx has ended. Every part
-// has its own time limit, so that a slow one does not use up the time of the others.
-func (srv *Server) Close(ctx context.Context) error {
-	failed := []error{srv.closeEndpoints(ctx)}
-	srv.stop()
-	srv.background.Wait()
-	failed = append(failed, srv.closeParts(ctx))
-	srv.bus.Close()
-	if srv.audit != nil {
-		failed = append(failed, closeWithin(ctx, "the audit log", storeTimeout, srv.audit.Close))
-	}
-	srv.meaning.Close()
-	if srv.usage != nil {
-		srv.usage.Close()
-	}
-	if srv.results != nil {
-		srv.results.Close()
-	}
-	if srv.node != nil {
-		failed = append(failed, closeWithin(ctx, "the place among the nodes", storeTimeout, srv.node.Leave))
-	}
-	if srv.store != nil {
-		failed = append(failed, srv.store.Close()) // acknowledged writes are stored in any case
-	}
-	return errors.Join(append(failed, closeWithin(ctx, "telemetry", flushTimeout, srv.telemetry.Shutdown))...)
-}
-
-// closeWithin closes a part within its time limit.
-func closeWithin(ctx context.Context, part string, enough time.Duration, leave func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), enough)
-	defer cancel()
-	if err := leave(ctx); err != nil {
-		return fmt.Errorf("close %s: %w", part, err)
-	}
-	return nil
-}
-
-// closeEndpoints accepts no more requests and ends running ones.
-func (srv *Server) closeEndpoints(ctx context.Context) error {
-	var failed []error
-	if srv.hub != nil {
-		failed = append(failed, closeWithin(ctx, "the MCP endpoint", flushTimeout, srv.hub.Close))
-	}
-	if srv.conversations != nil {
-		srv.conversations.Close()
-	}
-	if srv.chat != nil {
-		srv.chat.Close()
-	}
-	if srv.jobs != nil {
-		failed = append(failed, srv.jobs.Close()) // it has its own time limit
-	}
-	if srv.approvals != nil {
-		srv.approvals.Close()
-	}
-	return errors.Join(failed...)
-}
-
-// closeParts closes the parts behind the endpoints.
-func (srv *Server) closeParts(ctx context.Context) error {
-	if srv.auth != nil {
-		srv.auth.Close()
-	}
-	if srv.localMusic != nil {
-		srv.localMusic.Close(ctx)
-	}
-	srv.tasks.Close()
-	if srv.upstreams != nil {
-		srv.upstreams.Manager.Close()
-	}
-	var err error
-	if srv.scripts != nil {
-		err = closeWithin(ctx, "JavaScript", flushTimeout, srv.scripts.js.Close)
-	}
-	if srv.temp != nil {
-		err = errors.Join(err, srv.temp.Close())
-	}
-	return err
 }

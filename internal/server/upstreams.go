@@ -2,12 +2,9 @@ package server
 
 import (
 	"context"
-	"slices"
 	"sync"
 
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
-	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/govern/peerview"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -35,19 +32,9 @@ func (srv *Server) openUpstreams(ctx context.Context, manager *upstream.Manager,
 // watchUpstreams applies upstreams that users add or remove on other nodes, and in other
 // processes that use the same file, until ctx ends.
 func (srv *Server) watchUpstreams(ctx context.Context) {
-	srv.poll(ctx, upstreamstore.Topic, srv.upstreams.Poll)
-}
-
-// outbound decides which addresses clients may make the server connect to. This machine
-// is allowed if only this machine can reach the server: its clients are its owner.
-func (srv *Server) outbound() netguard.Outbound {
-	allowed := srv.config.MCP.AllowedHosts
-	return netguard.Outbound{Allowed: allowed, Proxy: srv.proxy(), Loopback: config.ListensLocally(srv.config.Listen) || slices.Contains(allowed, "localhost")}
-}
-
-// proxy is the proxy of our own connections, from the environment.
-func (srv *Server) proxy() netguard.ProxyFunc {
-	return netguard.EnvironmentProxy(srv.options.Env.Lookup)
+	if srv.upstreams.Persistent {
+		srv.poll(ctx, upstreamstore.Topic, srv.upstreams.Poll)
+	}
 }
 
 // peers shows single upstreams to the hub, for /mcp/NAME.

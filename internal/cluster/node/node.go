@@ -43,9 +43,8 @@ type Options struct {
 	// Silence is how long a node whose claim is free must send no heartbeat before it
 	// is dead. Zero means that a free claim is enough.
 	Silence time.Duration
-	Load    func() json.RawMessage // the node's load, for display; may be nil
-	Events  *event.Bus             // may be nil
-	Log     *slog.Logger           // nil discards
+	Events  *event.Bus   // may be nil
+	Log     *slog.Logger // nil discards
 }
 
 // Work is work that belongs to nodes and can be taken over.
@@ -68,6 +67,7 @@ type Node struct {
 	address  atomic.Value // string
 	draining atomic.Bool
 	watching func() bool
+	load     func() json.RawMessage
 	watched  atomic.Bool // a client of another node follows the events of all nodes
 
 	stop context.CancelFunc
@@ -97,7 +97,7 @@ func Join(ctx context.Context, database *db.DB, o Options) (*Node, error) {
 	if err := database.Migrate(ctx, "node", Migrations); err != nil {
 		return nil, err
 	}
-	n := &Node{ID: strings.ToLower(rand.Text()[:16]), db: database, options: o, name: o.Name, since: time.Now(), watching: func() bool { return false }}
+	n := &Node{ID: strings.ToLower(rand.Text()[:16]), db: database, options: o, name: o.Name, since: time.Now(), watching: func() bool { return false }, load: func() json.RawMessage { return nil }}
 	n.address.Store("")
 	if err := n.claim(ctx); err != nil {
 		return nil, err
@@ -152,6 +152,9 @@ func (n *Node) Name() string {
 // of all nodes.
 func (n *Node) SetWatching(ask func() bool) { n.watching = ask }
 
+// SetLoad sets the function that returns the node's load, for display.
+func (n *Node) SetLoad(load func() json.RawMessage) { n.load = load }
+
 // Watched reports whether a client of another node follows the events of all nodes.
 func (n *Node) Watched() bool { return n.watched.Load() }
 
@@ -171,7 +174,7 @@ func (n *Node) Leave(ctx context.Context) error {
 // gets a suffix, or with only, a conflict.
 func (n *Node) register(ctx context.Context, only bool) error {
 	var name string
-	load := n.load()
+	load := string(n.load())
 	err := n.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -220,13 +223,6 @@ func (n *Node) register(ctx context.Context, only bool) error {
 	return nil
 }
 
-func (n *Node) load() string {
-	if n.options.Load == nil {
-		return ""
-	}
-	return string(n.options.Load())
-}
-
 func (n *Node) state() string {
 	if n.draining.Load() {
 		return "draining"
@@ -242,7 +238,7 @@ const maxSkew = 2 * time.Second
 func (n *Node) heartbeat(ctx context.Context) (known bool, err error) {
 	var now time.Time
 	var skew time.Duration
-	load := n.load()
+	load := string(n.load())
 	err = n.db.Write(ctx, func(tx *db.Tx) (err error) {
 		if now, err = tx.Now(ctx); err != nil {
 			return err

@@ -18,7 +18,7 @@ const retentionInterval = time.Hour
 // RunRetention deletes entries that are older than Options.Keep and Options.KeepOrgs allow,
 // now and every hour until ctx ends.
 func (l *Log) RunRetention(ctx context.Context) {
-	for l.options.Keep > 0 || len(l.options.KeepOrgs) > 0 {
+	for l != nil && (l.options.Keep > 0 || len(l.options.KeepOrgs) > 0) {
 		erased, err := l.DeleteOld(ctx, l.limits(l.options.Clock.Now()))
 		if err != nil && ctx.Err() == nil {
 			l.options.Log.WarnContext(ctx, "old audit entries not deleted", "error", err)

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/ui/login"
+)
+
+// process is what every part of a server is built with. It is complete before the first
+// of them.
+type process struct {
+	config    *config.Loaded                // as it was at the start
+	latest    atomic.Pointer[config.Loaded] // as it is now
+	options   Options
+	telemetry *telemetry.Telemetry
+	log       *slog.Logger
+	bus       *event.Bus
+	secrets   secret.Finder
+	store     *db.DB
+	started   time.Time
+	listening atomic.Value // string: the URL of the HTTP server, once it listens
+	*cluster
+
+	closeFirst    closing // parts that start calls
+	closeLast     closing // parts that calls use
+	stop          context.CancelFunc
+	background    sync.WaitGroup              // what stop ends
+	runBackground func(func(context.Context)) // runs something in the background until stop
+}
+
+// newProcess opens telemetry and the database, and registers the process as a node. It
+// returns the context of what runs in the background, too.
+func newProcess(ctx context.Context, loaded *config.Loaded, options Options, bus *event.Bus, o telemetry.Options) (*process, context.Context, error) {
+	o.Version, o.Stderr, o.Endpoint = options.Version, options.Stderr, loaded.Telemetry.OTLPEndpoint
+	o.LogLevel, o.LogFormat = logLevel(loaded.Log.Level), loaded.Log.Format // the level until applyLive changes it
+	tel, err := telemetry.Setup(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &process{
+		config: loaded, options: options, telemetry: tel, log: tel.Logger(), bus: bus,
+		secrets: loaded.SecretFinder(options.Env), started: time.Now(),
+	}
+	p.latest.Store(loaded)
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	p.stop = stop
+	p.runBackground = func(f func(context.Context)) { p.background.Go(func() { f(background) }) }
+	p.closeLast.within("telemetry", flushTimeout, tel.Shutdown)
+	p.closeLast.plain(bus.Close)
+	if err := p.openStore(ctx); err != nil {
+		return nil, nil, errors.Join(err, p.Close(ctx))
+	}
+	return p, background, nil
+}
+
+func (p *process) openStore(ctx context.Context) (err error) {
+	if err := config.MakeDataFolder(p.config.Data); err != nil {
+		return err
+	}
+	if p.store, err = p.config.OpenDatabase(ctx, p.secrets); err != nil {
+		return err
+	}
+	p.closeLast.add(p.store.Close) // acknowledged writes are stored in any case
+	p.cluster, err = joinNodes(ctx, p)
+	return err
+}
+
+// Close closes what Build opened, in the opposite order, also if ctx has ended: it accepts
+// no more requests and ends running ones, then what runs in the background, then the parts
+// that those used.
+func (p *process) Close(ctx context.Context) error {
+	err := p.closeFirst.close(ctx)
+	p.stop()
+	p.background.Wait()
+	return errors.Join(err, p.closeLast.close(ctx))
+}
+
+// closing closes what was opened, the latest first.
+type closing []func(context.Context) error
+
+// within adds a part that may take a while. Every part has its own time limit, so that a
+// slow one does not use up the time of the others.
+func (c *closing) within(part string, enough time.Duration, leave func(context.Context) error) {
+	*c = append(*c, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), enough)
+		defer cancel()
+		if err := leave(ctx); err != nil {
+			return fmt.Errorf("close %s: %w", part, err)
+		}
+		return nil
+	})
+}
+
+// add adds a part that has its own time limit, or needs none.
+func (c *closing) add(leave func() error) {
+	*c = append(*c, func(context.Context) error { return leave() })
+}
+
+func (c *closing) plain(leave func()) { c.add(func() error { leave(); return nil }) }
+
+func (c *closing) close(ctx context.Context) error {
+	var failed []error
+	for _, leave := range slices.Backward(*c) {
+		failed = append(failed, leave(ctx))
+	}
+	*c = nil
+	return errors.Join(failed...)
+}
+
+// current returns the configuration in effect: that of the start with live changes. Parts
+// that follow changes use it, all others use p.config.
+func (p *process) current() *config.Loaded { return p.latest.Load() }
+
+func (p *process) restartNeeded() []string { return p.current().RestartNeeded() }
+
+// URL is the address of the HTTP server, once it listens.
+func (p *process) URL() string { url, _ := p.listening.Load().(string); return url }
+
+// address is the URL of our HTTP server; "" if there is none.
+func (p *process) address() string {
+	return cmp.Or(strings.TrimRight(p.config.Music.URL, "/"), p.URL())
+}
+
+// publicURL is the address at which browsers reach the server.
+func (p *process) publicURL() string {
+	return cmp.Or(strings.TrimRight(p.config.PublicURL, "/"), p.address())
+}
+
+// redirectURL is the address that browsers return to after a login.
+func (p *process) redirectURL() string {
+	return cmp.Or(p.config.OAuth.RedirectURL, p.publicURL()+login.CallbackPath)
+}
+
+// outbound decides which addresses clients may make the server connect to. This machine
+// is allowed if only this machine can reach the server: its clients are its owner.
+func (p *process) outbound() netguard.Outbound {
+	allowed := p.config.MCP.AllowedHosts
+	return netguard.Outbound{Allowed: allowed, Proxy: p.proxy(), Loopback: config.ListensLocally(p.config.Listen) || slices.Contains(allowed, "localhost")}
+}
+
+// proxy is the proxy of our own connections, from the environment.
+func (p *process) proxy() netguard.ProxyFunc {
+	return netguard.EnvironmentProxy(p.options.Env.Lookup)
+}
+
+// logLevel parses a level that the configuration has validated.
+func logLevel(name string) slog.Level {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(name))
+	return level
+}
