@@ -29,6 +29,3 @@ func (srv *Server) NewAgent() (*agent.Agent, error) {
 		Budget:   srv.spending, Bus: srv.bus, Log: srv.log, Tracer: srv.telemetry.Tracer("agent"), Meter: srv.telemetry.Meter("agent"),
 	})
 }
-
-// isScript tells whether a tool without a namespace is a published script.
-func (srv *Server) isScript(name string) bool { return srv.ownTools != nil && !srv.ownTools.Has(name) }

@@ -20,7 +20,7 @@ import (
 func (srv *Server) openApprovals(ctx context.Context) (err error) {
 	o := approval.Options{
 		Policy: srv.approvalPolicy(&srv.config.Config), Expire: time.Duration(srv.config.ApproveExpire), Nodes: srv.isShared(), Events: srv.bus, Log: srv.log,
-		Audit: srv.auditAdmin, Plan: srv.planAgain, Real: srv.catalog.Real,
+		Audit: srv.audit.RecordAction, Plan: srv.planAgain, Real: srv.catalog.Real,
 		Alone: func(ctx context.Context) bool {
 			used, err := srv.keys.HasKeys(ctx)
 			return err == nil && !used && srv.tokens == nil

@@ -421,7 +421,7 @@ func (m *matrix) body(pattern string) string {
 }
 
 func (m *matrix) tryTools(a actor) {
-	tools, err := m.srv.ownTools.Tools(m.t.Context())
+	tools, err := m.srv.ownTools.Load().Tools(m.t.Context())
 	if err != nil || len(tools) != len(matrixTools) {
 		m.t.Errorf("%d tools (%v), and matrixTools has %d", len(tools), err, len(matrixTools))
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -40,7 +39,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 		OnForget:         assistant.Forget, OnForgetConversation: assistant.ForgetConversation,
 		Shares:  srv.shares,
 		Stored:  conversation.StoredMedia{Count: c.Attachments, Bytes: int64(c.AttachedMB) * 1_000_000},
-		Secrets: secret.Box{Key: sync.OnceValues(func() (secret.Text, error) { return srv.config.OAuthKey(srv.secrets) }), RecoveryHint: "give the server its token again"},
+		Secrets: secret.Box{Key: srv.storedKey(), RecoveryHint: "give the server its token again"},
 		Servers: servers.Connected(srv.orgUpstreams(), servertools.AllowHosts(srv.config.MCP.AllowedHosts)), Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
 		Node: srv.nodeID(), Broadcast: srv.notifier(conversationTopic), CarryTrace: telemetry.Carry,
 	})
@@ -57,7 +56,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 		Model: assistant.About(), Models: assistant.Models(), ModelError: assistant.Err, Transcribe: listener.Func(),
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Webhooks: srv.outbound().Transport(),
-		Token:    callback, Receivers: c.Receivers, Usage: srv.spending, Audit: srv.auditAdmin,
+		Token:    callback, Receivers: c.Receivers, Usage: srv.spending, Audit: srv.audit.RecordAction,
 		Log: srv.log, Version: srv.options.Version,
 	})
 	srv.closeFirst.plain(srv.chat.Close)

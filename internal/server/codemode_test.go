@@ -123,7 +123,7 @@ func TestCodeMode(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	v := startModelClient(t, folder, nil)
-	if !v.srv.ownTools.Has("execute_code") {
+	if !v.srv.ownTools.Load().Has("execute_code") {
 		t.Fatal("there is no tool execute_code")
 	}
 	names, tokens := v.listTools()

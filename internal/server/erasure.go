@@ -51,7 +51,7 @@ func (srv *Server) openErasure(ctx context.Context) (err error) {
 	}
 	srv.erasure, err = erasure.Open(ctx, srv.store, erasure.Options{
 		People: srv.people.Store, Keys: srv.keys, Tables: personalTables(), Parts: parts,
-		Audit: srv.auditAdmin, Log: srv.log,
+		Audit: srv.audit.RecordAction, Log: srv.log,
 	})
 	return err
 }

@@ -285,7 +285,7 @@ func dying(t *testing.T, srv *Server, at int) *erasure.Service {
 	last := personal.Table{Name: "people", Where: "no_such_column = PERSON"}
 	s, err := erasure.Open(t.Context(), srv.store, erasure.Options{
 		People: srv.people.Store, Keys: srv.keys, Tables: slices.Insert(personalTables(), at, last), Parts: []erasure.Part{job.Journals{Queue: srv.jobs}, artifact.Erasing{Store: srv.contents.Store}, srv.audit},
-		Audit: srv.auditAdmin,
+		Audit: srv.audit.RecordAction,
 	})
 	if err != nil {
 		t.Fatal(err)

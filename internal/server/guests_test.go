@@ -140,7 +140,7 @@ func (c localCaller) send(t *testing.T, srv *Server, program launch.Program, req
 	cmd := (*exec.Cmd)(nil)
 	run := func() error { return cmd.Run() }
 	if c.start != nil {
-		started, err := srv.launcher().Command(*c.start, program)
+		started, err := srv.sandbox.Command(*c.start, program)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestGuestsJobsEndWithTheFirstKey(t *testing.T) {
 	if text := boss.own("job_status", `{"job_id":"`+running+`"}`); !strings.Contains(text, "failed") || !strings.Contains(text, "guests may not use this server any more") {
 		t.Errorf("the job: %s", text)
 	}
-	if _, err := srv.currentPrincipal()(t.Context(), principal.Guest()); fault.CodeOf(err) != fault.Denied { // of a schedule
+	if _, err := srv.currentPrincipal(&srv.webhooks)(t.Context(), principal.Guest()); fault.CodeOf(err) != fault.Denied { // of a schedule
 		t.Errorf("a guest's rights: %v", err)
 	}
 	attached, err := srv.AttachedClient(t.Context())

@@ -29,7 +29,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 		KeepCount: srv.config.Jobs.KeepCount, KeepScheduled: srv.config.Jobs.KeepScheduled,
 		LoginWait: time.Duration(srv.config.Jobs.LoginWait), LoginTopic: oauth.Topic,
 		Grace: graceTimeout, TempDir: filepath.Join(srv.config.Data, "jobs"),
-		Shares: srv.shares, CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Tracer: srv.telemetry.Tracer("job"), Meter: srv.telemetry.Meter("job"), Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
+		Shares: srv.shares, CurrentPrincipal: srv.currentPrincipal(&srv.webhooks), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Tracer: srv.telemetry.Tracer("job"), Meter: srv.telemetry.Meter("job"), Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
 	}
 	if srv.approvals != nil { // the music backend needs no approvals
 		options.Approvals, options.Tools, options.Revert, options.Admit = srv.approvals, srv.catalog, srv.revert, srv.orgs.SpendJob

@@ -12,21 +12,12 @@ import (
 // newLogins returns the service that logs in to upstreams.
 func (srv *Server) newLogins() *login.Service {
 	o := login.ServiceOptions{
-		Manager: srv.upstreams.Manager, Hidden: upstreamset.IsPrivate, RedirectURL: srv.redirectURL, Audit: srv.auditAdmin, Go: srv.runBackground, Log: srv.log,
+		Manager: srv.upstreams.Manager, Hidden: upstreamset.IsPrivate, RedirectURL: srv.redirectURL, Audit: srv.audit.RecordAction, Go: srv.runBackground, Log: srv.log,
 	}
 	if srv.people != nil {
 		o.Session = srv.people.Session
 	}
 	return login.NewService(srv.logins, o)
-}
-
-// openLogins opens the stored logins to upstreams.
-func (srv *Server) openLogins(ctx context.Context) (err error) {
-	o := srv.config.OAuthOptions(srv.secrets, srv.log)
-	o.Proxy = srv.proxy()
-	o.Connect = func(upstream string) string { return srv.publicURL() + login.ConnectPath + upstream }
-	srv.logins, err = login.OpenUpstreams(ctx, srv.store, o)
-	return err
 }
 
 // watchLogins connects upstreams for which a login was stored elsewhere: by the

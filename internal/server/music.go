@@ -30,10 +30,20 @@ func BuildMusic(ctx context.Context, config *config.Loaded, options Options) (*S
 }
 
 func (srv *Server) buildMusic(ctx context.Context) error {
-	if err := srv.openStore(ctx); err != nil {
+	a, err := openAccess(ctx, srv.process, nil, nil)
+	if err != nil {
 		return err
 	}
-	var err error
+	shares, err := openShares(ctx, srv.process, a)
+	if err != nil {
+		return err
+	}
+	srv.guards = &guards{access: a, shares: shares}
+	contents, err := openContents(ctx, srv.process, shares, nil) // no quota: there are no organisations
+	if err != nil {
+		return err
+	}
+	srv.storage = &storage{contents: contents}
 	if srv.localMusic, err = srv.musicBackend(ctx); err != nil {
 		return err
 	}

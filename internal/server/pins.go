@@ -26,10 +26,11 @@ func (srv *Server) openPins(ctx context.Context, manager *upstream.Manager) (err
 
 // ownNames are the names of our own tools.
 func (srv *Server) ownNames() (names []string) {
-	if srv.ownTools == nil { // no tool is offered yet
+	own := srv.ownTools.Load()
+	if own == nil { // no tool is offered yet
 		return nil
 	}
-	for _, source := range []tool.Source{srv.ownTools, srv.scripts.published} {
+	for _, source := range []tool.Source{own, srv.scripts.published} {
 		tools, _ := source.Tools(context.Background()) // from memory
 		for i := range tools {
 			names = append(names, tools[i].Name)
@@ -51,7 +52,7 @@ func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
 		Pins: srv.pins, Policy: adminapi.CatalogPolicy{Policy: srv.policy, Catalog: srv.catalog}, Audit: srv.auditStore,
 		Tools:     adminapi.Tools{Catalog: srv.catalog, Set: srv.upstreams, Configure: srv.setup.SetTools},
-		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: servertools.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress, Sandbox: srv.launcher(),
+		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: servertools.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress, Sandbox: srv.sandbox,
 		OrgUpstreams: adminapi.NewOrgUpstreams(adminapi.UpstreamSet{Node: srv.node.Name(), Counts: srv.catalog}, srv.orgUpstreams()),
 	})
 }
@@ -71,6 +72,6 @@ func (srv *Server) watchPins(ctx context.Context) {
 func (srv *Server) pinsDecided(ctx context.Context, pins ...*pin.Pin) {
 	srv.catalog.Refresh(ctx)
 	for _, p := range pins {
-		srv.auditAdmin(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
+		srv.audit.RecordAction(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
 	}
 }

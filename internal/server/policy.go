@@ -12,18 +12,10 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// openPolicy opens the policy and the audit log.
-func (srv *Server) openPolicy(ctx context.Context) (err error) {
-	if srv.policy, err = policy.Open(ctx, srv.store, srv.config.PolicySettings(), srv.runsScript); err != nil {
-		return err
-	}
-	return srv.openAudit(ctx)
-}
-
 // runsScript tells whether one of our tools runs a script: a published one, or code in
 // its arguments.
-func (srv *Server) runsScript(name string) bool {
-	return runsCode(name) || srv.isScript(name)
+func (c *circles) runsScript(name string) bool {
+	return runsCode(name) || c.isScript(name)
 }
 
 // runsCode tells whether one of our tools runs the code in its arguments.

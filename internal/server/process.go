@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/tools/toolset"
 	"github.com/luanette/luanette/internal/ui/login"
 )
 
@@ -35,6 +36,7 @@ type process struct {
 	started   time.Time
 	listening atomic.Value // string: the URL of the HTTP server, once it listens
 	*cluster
+	circles
 
 	closeFirst    closing // parts that start calls
 	closeLast     closing // parts that calls use
@@ -42,6 +44,22 @@ type process struct {
 	background    sync.WaitGroup              // what stop ends
 	runBackground func(func(context.Context)) // runs something in the background until stop
 }
+
+// circles are parts that use nearly all others, and that some of those reach when they are
+// used. Build sets each in one place, when it exists. All other parts exist before what uses
+// them is built.
+type circles struct {
+	ownTools atomic.Pointer[toolset.Set] // the tools that we offer ourselves: guards, stores and searches ask which they are
+}
+
+// isOwn tells whether one of our own tools has that name.
+func (c *circles) isOwn(name string) bool {
+	own := c.ownTools.Load()
+	return own != nil && own.Has(name)
+}
+
+// isScript tells whether a tool without a namespace is a published script.
+func (c *circles) isScript(name string) bool { return c.ownTools.Load() != nil && !c.isOwn(name) }
 
 // newProcess opens telemetry and the database, and registers the process as a node. It
 // returns the context of what runs in the background, too.

@@ -45,7 +45,7 @@ func (srv *Server) reload(ctx context.Context, restore bool) error {
 	if srv.watching != nil {
 		srv.watching.AddFiles(ctx, fresh.WatchedFiles())
 	}
-	srv.auditAdmin(ctx, "config.reload", fresh.File, nil)
+	srv.audit.RecordAction(ctx, "config.reload", fresh.File, nil)
 	specs, _, err := fresh.UpstreamSpecs(srv.options.Env)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
 	settings := config.PolicySettings()
 	if !reflect.DeepEqual(*srv.policy.Settings(), settings) {
 		text, _ := json.Marshal(settings) // texts and lists always encode
-		srv.auditAdmin(ctx, "policy.change", config.File, text)
+		srv.audit.RecordAction(ctx, "policy.change", config.File, text)
 	}
 	before := srv.current()
 	srv.latest.Store(srv.config.WithLive(config))

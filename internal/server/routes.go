@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/credentials/personal"
@@ -20,8 +21,8 @@ import (
 func (srv *Server) routes() []principal.Route {
 	list := []principal.Route{{Pattern: "/", Scope: principal.Open, AnyOrigin: true, Body: principal.NoBody, Handler: http.HandlerFunc(notFound)}}
 	list = slices.Concat(list, srv.health().Routes(), web.PageRoutes(), srv.auth.Routes(), srv.people.Routes(), srv.orgs.Routes(), srv.erasure.Routes(),
-		share.API{Shares: srv.shares, Audit: srv.auditAdmin}.Routes(),
-		personal.API{Values: srv.personal, Audit: srv.auditAdmin}.Routes(),
+		share.API{Shares: srv.shares, Audit: srv.audit.RecordAction}.Routes(),
+		personal.API{Values: srv.personal, Audit: srv.audit.RecordAction}.Routes(),
 		srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), srv.setup.Routes(),
 		login.Routes(srv.loginService, srv.config.Browsers()), srv.loginService.OwnRoutes(srv.config.Browsers()), srv.oauthRoutes(),
 		debug.Routes(), srv.toolsAPI().Routes())
@@ -42,6 +43,17 @@ func (srv *Server) routes() []principal.Route {
 		list = append(list, principal.Route{Pattern: "GET /metrics", Write: metrics, Scope: principal.Metrics})
 	}
 	return list
+}
+
+// oauthRoutes publish which issuers' tokens are accepted.
+func (srv *Server) oauthRoutes() []principal.Route {
+	if srv.tokens == nil {
+		return nil
+	}
+	return []principal.Route{
+		{Pattern: jwt.Path, Scope: principal.Open, AnyOrigin: true, Body: principal.NoBody, Handler: srv.tokens},
+		{Pattern: jwt.Path + "/mcp", Scope: principal.Open, AnyOrigin: true, Body: principal.NoBody, Handler: srv.tokens},
+	}
 }
 
 // health tells load balancers and monitoring how the server is.

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/policy"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -26,6 +27,7 @@ import (
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/kv"
+	"github.com/luanette/luanette/internal/tools/search"
 	"github.com/luanette/luanette/internal/ui/contents"
 )
 
@@ -63,7 +65,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	}
 	store := srv.contents.Store
 	published, err := publish.Open(ctx, srv.store, runner, store, publish.Options{
-		Reserved: srv.reserved, Shared: srv.isShared(), Changed: srv.catalog.Refresh, Use: store.Use, Events: srv.bus, Log: srv.log,
+		Reserved: srv.isOwn, Shared: srv.isShared(), Changed: srv.catalog.Refresh, Use: store.Use, Events: srv.bus, Log: srv.log,
 	})
 	if err != nil {
 		return err
@@ -99,7 +101,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.P
 		JavaScript: javascript, Memory: pool, CPU: srv.orgs, Language: srv.scriptLanguage, KV: values, Jobs: srv.scriptJobs,
 		Contents: hootenanny.Contents{Files: srv.contents, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}, TempDir: srv.temp.Dir(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
 		HTTP: web, GetWrites: srv.config.Scripts.HTTPGet == "write",
-		Getenv: srv.scriptVariable, Approvals: srv.approvals, AwaitTools: srv.awaitTools, CurrentPrincipal: srv.currentPrincipal(), Scope: srv.chatScope, Flow: policy.WithKeys{Policy: srv.policy, Keys: srv.keys},
+		Getenv: srv.scriptVariable, Approvals: srv.approvals, AwaitTools: srv.awaitTools, CurrentPrincipal: srv.currentPrincipal(&srv.webhooks), Scope: srv.chatScope, Flow: policy.WithKeys{Policy: srv.policy, Keys: srv.keys},
 		Files: host.FilesOptions{Read: srv.config.Scripts.Read, Write: srv.config.Scripts.Write},
 		Limits: script.Limits{
 			Time: time.Duration(srv.config.Scripts.Timeout), Memory: int64(srv.config.Scripts.MemoryMB) << 20,
@@ -113,8 +115,18 @@ func (srv *Server) awaitTools(ctx context.Context, namespace string) {
 	srv.upstreams.AwaitAttempt(ctx, principal.Of(ctx).Namespace(namespace, srv.upstreams.Has))
 }
 
-// reserved tells whether one of our own tools has that name.
-func (srv *Server) reserved(name string) bool { return srv.ownTools != nil && srv.ownTools.Has(name) }
+// fieldsOf returns the field names of a tool's results, from its output schema or from
+// results seen before.
+func (srv *Server) fieldsOf(ctx context.Context, ref tool.Ref) []string {
+	info, ok := srv.catalog.Find(ctx, ref)
+	if !ok {
+		return nil
+	}
+	if info.Output != nil {
+		return search.FieldNames(info.Output)
+	}
+	return srv.results.Fields(ref)
+}
 
 // scriptVariable is os.getenv for scripts: the variables that the configuration lists.
 func (srv *Server) scriptVariable(name string) (string, bool) {
@@ -130,7 +142,7 @@ func (srv *Server) scriptVariable(name string) (string, bool) {
 func (srv *Server) scriptPrograms() host.Commands {
 	o := workspace.CommandOptions{
 		Allow: srv.config.Scripts.Commands, Timeout: time.Duration(srv.config.Scripts.Timeout),
-		Dir: os.TempDir(), Profile: srv.config.ScriptProfile(), Sandbox: srv.launcher(),
+		Dir: os.TempDir(), Profile: srv.config.ScriptProfile(), Sandbox: srv.sandbox,
 	}
 	if folders := srv.config.Scripts.Write; len(folders) > 0 {
 		o.Dir = folders[0]
@@ -154,7 +166,7 @@ func (srv *Server) startScripts(ctx context.Context) {
 		path = filepath.Join(config.UserFolder(srv.options.Env), "startup.lua")
 	}
 	if source, err := os.ReadFile(path); err == nil && srv.options.Jobs {
-		srv.auditAdmin(ctx, "startup.run", path, source)
+		srv.audit.RecordAction(ctx, "startup.run", path, source)
 	}
 	loaded := startup.Run(ctx, srv.scripts.runner, path, startup.Options{
 		Upstreams: script.StartupUpstreams{Upstreams: script.Upstreams{Set: srv.upstreams}}, Events: srv.bus, Log: srv.log,

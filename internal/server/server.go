@@ -12,11 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/apikey"
-	"github.com/luanette/luanette/internal/access/httpauth"
-	"github.com/luanette/luanette/internal/access/identity"
-	"github.com/luanette/luanette/internal/access/jwt"
-	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/filewatch"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/builtin"
@@ -28,19 +23,13 @@ import (
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
-	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/setup"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/credentials/personal"
 	"github.com/luanette/luanette/internal/govern/approval"
-	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/govern/erasure"
 	"github.com/luanette/luanette/internal/govern/pin"
-	"github.com/luanette/luanette/internal/govern/policy"
-	"github.com/luanette/luanette/internal/govern/quota"
-	"github.com/luanette/luanette/internal/govern/share"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
 	"github.com/luanette/luanette/internal/jobs/webhook"
@@ -50,17 +39,11 @@ import (
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/history"
 	"github.com/luanette/luanette/internal/observe/telemetry"
-	"github.com/luanette/luanette/internal/sandbox/egress"
-	"github.com/luanette/luanette/internal/sandbox/launch"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script/startup"
-	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/tools/catalog"
-	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/overlay"
-	"github.com/luanette/luanette/internal/tools/results"
 	"github.com/luanette/luanette/internal/tools/toolset"
-	"github.com/luanette/luanette/internal/tools/usage"
 	"github.com/luanette/luanette/internal/ui/login"
 	"github.com/luanette/luanette/internal/ui/web"
 )
@@ -82,57 +65,29 @@ type Options struct {
 // of neither must call Close.
 type Server struct {
 	*process
-	storage
-	guards
+	*storage
+	*guards
 	tooling
 	endpoints
 	reloading
 	lifecycle
 }
 
-// storage is what is stored.
-type storage struct {
-	contents *artifact.Files
-	results  *results.Store
-	usage    *usage.Store
-	meaning  *embedding.Model // nil: searches compare words only
-}
-
-// guards decide who may do what, and record what was done.
-type guards struct {
-	keys         *apikey.Store
-	auth         *httpauth.Authenticator
-	localPeers   *owner.Peers
-	tokens       *jwt.Server       // of configured issuers; nil if there are none
-	people       *identity.Service // nil if nobody can sign in
-	erasure      *erasure.Service  // likewise
-	shares       *share.Store
-	personal     *personal.Store
-	quota        *quota.Quota
-	orgs         *quota.Orgs
-	logins       *login.Upstreams
-	loginService *login.Service
-	approvals    *approval.Store
-	pins         *pin.Guard
-	policy       *policy.Policy
-	audit        *audit.Log // nil if the log is switched off
-	sandbox      *launch.Launcher
-	egress       *egress.Service
-}
-
 // tooling is where tools come from and what runs them.
 type tooling struct {
-	history    *history.Calls
-	upstreams  *upstreamset.Set
-	catalog    *catalog.Catalog
-	scripts    *scripts
-	temp       *host.TempRoot                // of scripts
-	hooks      atomic.Pointer[startup.Hooks] // of startup.lua
-	localMusic *hootenanny.Backend           // nil if it is switched off
-	jobs       *job.Queue                    // nil if this process has no jobs
-	webhooks   webhook.Table
-	ownTools   *toolset.Set
-	menu       *builtin.Menu
+	history      *history.Calls
+	upstreams    *upstreamset.Set
+	catalog      *catalog.Catalog
+	scripts      *scripts
+	temp         *host.TempRoot                // of scripts
+	hooks        atomic.Pointer[startup.Hooks] // of startup.lua
+	localMusic   *hootenanny.Backend           // nil if it is switched off
+	jobs         *job.Queue                    // nil if this process has no jobs
+	pins         *pin.Guard
+	approvals    *approval.Store
+	loginService *login.Service
+	webhooks     webhook.Table
+	menu         *builtin.Menu
 }
 
 // endpoints serve clients.
@@ -140,10 +95,10 @@ type endpoints struct {
 	hub           *hub.Hub
 	dashboard     *web.Server
 	setup         *setup.Service
+	erasure       *erasure.Service      // nil if nobody can sign in
 	conversations *conversation.Service // nil unless the server serves
 	chat          *chatapi.Handler
 	openAI        *openaiapi.Handler
-	spending      *spending.Store
 }
 
 // reloading follows changes of the configuration's files.
@@ -192,9 +147,14 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 
 // build opens the stores and builds the parts and endpoints.
 func (srv *Server) build(ctx context.Context) error {
-	if err := srv.openStore(ctx); err != nil {
+	var err error
+	if srv.guards, err = openGuards(ctx, srv.process); err != nil {
 		return err
 	}
+	if srv.storage, err = openStorage(ctx, srv.process, srv.guards); err != nil {
+		return err
+	}
+	srv.orgs.Stored = storedOf(srv.contents, srv.orgs) // the quota is of what is stored, and limits it
 	if err := srv.buildTools(ctx); err != nil {
 		return err
 	}
@@ -223,38 +183,10 @@ func (srv *Server) build(ctx context.Context) error {
 	return srv.openErasure(ctx)
 }
 
-func (srv *Server) openStore(ctx context.Context) error {
-	err := srv.openKeys(ctx)
-	if err != nil {
-		return err
-	}
-	srv.closeLast.plain(srv.auth.Close)
-	if srv.shares, err = share.Open(ctx, srv.store, share.Options{People: srv.people.People(), Events: srv.bus, Log: srv.log}); err != nil {
-		return err
-	}
-	if err := srv.openLogins(ctx); err != nil {
-		return err
-	}
-	srv.exchangeTokens()
-	if err := srv.openPolicy(ctx); err != nil {
-		return err
-	}
-	if srv.spending, err = spending.Open(ctx, srv.store, spending.Options{Budgets: srv.config.Chat.Budget}); err != nil {
-		return err
-	}
-	if srv.results, err = results.Open(ctx, srv.store, results.Options{Log: srv.log, Flow: srv.policy}); err != nil {
-		return err
-	}
-	srv.closeLast.plain(srv.results.Close)
-	if err := srv.openContents(ctx); err != nil {
-		return err
-	}
-	return srv.openSearch(ctx)
-}
-
 // upstreamOptions are what connections to upstreams use.
 func (srv *Server) upstreamOptions() upstream.Options {
 	return upstream.Options{
+		Person: srv.owners().Person, Personal: srv.personal.Get,
 		Log: srv.log, Events: srv.bus,
 		ClientVersion: srv.options.Version,
 		OnDemand:      srv.options.OnDemand,
@@ -269,18 +201,14 @@ func (srv *Server) upstreamOptions() upstream.Options {
 		StopTimeout: graceTimeout,
 		DialControl: srv.outbound().Control, GuardedControl: netguard.Outbound{Allowed: srv.config.MCP.AllowedHosts, Loopback: false}.Control,
 		Proxy:   srv.proxy(),
-		Sandbox: srv.launcher(),
+		Sandbox: srv.sandbox,
 		Tracer:  srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
 	}
 }
 
 // buildTools builds the connection manager, the catalog and the scripts that use both.
 func (srv *Server) buildTools(ctx context.Context) error {
-	o := srv.upstreamOptions()
-	if err := srv.openPersonal(ctx, &o); err != nil {
-		return err
-	}
-	manager := upstream.New(o)
+	manager := upstream.New(srv.upstreamOptions())
 	srv.closeLast.plain(manager.Close)
 	srv.followPeople(manager)
 	srv.tasks.Start(manager) //nolint:contextcheck // it lives as long as the server
@@ -289,12 +217,6 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		return err
 	}
 	tools := overlay.New(srv.pins, manager)
-	var err error
-	if srv.orgs, err = quota.OpenOrgs(ctx, srv.store, srv.config.OrgQuotas(), time.Now); err != nil {
-		return err
-	}
-	srv.orgs.Stored = srv.stored
-	srv.quota = quota.New(srv.keys.Spend, srv.orgs)
 	srv.catalog = catalog.New(catalog.Options{
 		Steps: srv.callSteps(tools), WhyHidden: srv.whyHidden, Hides: srv.hides, Own: srv.own, Load: srv.loader(),
 		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: srv.isReserved, Special: isMusic,
@@ -333,17 +255,18 @@ func (srv *Server) registerTools() {
 	if srv.jobs != nil {
 		families = append(families, jobtools.Tools(srv.jobs, srv.scripts.store, srv.scripts.runner), jobtools.Schedules(srv.jobs))
 	}
-	srv.ownTools = toolset.NewSet("", families...)
+	own := toolset.NewSet("", families...)
+	srv.ownTools.Store(own)
 	srv.menu = builtin.NewMenu(srv.catalog.Exposed(), builtin.MenuOptions{
-		Menu: srv.config.MCP.Menu, Scripts: srv.config.MCP.ListScripts, Own: srv.ownTools.Has,
+		Menu: srv.config.MCP.Menu, Scripts: srv.config.MCP.ListScripts, Own: own.Has,
 	})
-	srv.catalog.Add(builtin.LimitedSet{Set: srv.ownTools, Keeper: srv.results, Shown: srv.config.MCP.ResultKB << 10})
+	srv.catalog.Add(builtin.LimitedSet{Set: own, Keeper: srv.results, Shown: srv.config.MCP.ResultKB << 10})
 }
 
 // newHub builds the MCP endpoint.
 func (srv *Server) newHub() {
 	srv.dashboard = srv.newDashboard()
-	srv.setup = setup.For(srv.config, srv.options.Env, setup.Options{Address: srv.URL, Audit: srv.auditAdmin, Reload: func(ctx context.Context) { _, _ = srv.reloadLogged(ctx, false) }}) // it is logged
+	srv.setup = setup.For(srv.config, srv.options.Env, setup.Options{Address: srv.URL, Audit: srv.audit.RecordAction, Reload: func(ctx context.Context) { _, _ = srv.reloadLogged(ctx, false) }}) // it is logged
 	exposed := srv.catalog.Exposed()
 	srv.hub = hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: srv.options.Version,
