@@ -320,3 +320,21 @@ func TestReadsNeedApprovalIfEverythingDoes(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyIsAskedAboutWhatCannotBeDone has effects that need approval and are refused in
+// any case.
+func TestNobodyIsAskedAboutWhatCannotBeDone(t *testing.T) {
+	t.Parallel()
+	s := openStageWith(t, approval.Policy{Default: approval.Writes})
+	for code, reason := range map[string]string{
+		`write_file("/not/allowed", "1")`:              "scripts may not write here",
+		`patch_file("/not/allowed", "--- a\n+++ b\n")`: "patch_file",
+		`fs.write("` + s.folder + `", "1")`:            "is a directory",
+		`mcp.call("bank", "pya", { })`:                 "no tool",
+	} {
+		raw, _ := json.Marshal(map[string]string{"code": code})
+		if view, err := s.call(t, "lua_eval", string(raw)); err != nil || !view.IsError || !strings.Contains(view.Text(), reason) {
+			t.Errorf("%s: %v %s", code, err, view.Text())
+		}
+	}
+}

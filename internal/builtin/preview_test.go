@@ -401,3 +401,69 @@ func TestPreviewTellsTheLineOfAnError(t *testing.T) {
 		t.Errorf("error %+v", got.Error)
 	}
 }
+
+// TestPlansPromiseWhatRunsDo compares previews with runs: how many bytes a file gets, and
+// what is refused.
+func TestPlansPromiseWhatRunsDo(t *testing.T) {
+	t.Parallel()
+	o := openJobs(t)
+	describing := o.storeScript(t, `function describe() return { name = "d", params = { n = { type = "integer", required = true } } } end function main() end`, "")
+	file := filepath.Join(o.folder, "file")
+	code := func(source string) string {
+		raw, _ := json.Marshal(map[string]string{"code": source})
+		return string(raw)
+	}
+	for write, verb := range map[string]string{
+		`fs.write(FILE, "12345")`:   "write",
+		`fs.write(FILE, "abc", 10)`: "write",
+		`midi.write(FILE, { events = { { type = "note_on", time = 0, channel = 0, note = 60, velocity = 90 }, { type = "note_off", time = 480, channel = 0, note = 60, velocity = 0 } } })`: "write",
+		`abc.to_midi_file("X:1\nK:C\nCDEF|", FILE)`:                                                              "write",
+		`audio.write_wav(audio.silence(0.1, 8000), FILE)`:                                                        "write",
+		`write_file(FILE, "one\ntwo\n") patch_file(FILE, "--- a\n+++ b\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n")`: "write",
+		`local f = io.open(FILE, "a") f:write("one\n") f:write("two\n") f:close()`:                               "write",
+		`fs.append(FILE, "one\n") fs.append(FILE, "two\n")`:                                                      "append to",
+	} {
+		args := code(strings.ReplaceAll(write, "FILE", fmt.Sprintf("%q", file)))
+		var got previewed
+		preview := o.mustCall(t, "lua_preview", args, &got)
+		if view := o.mustCall(t, "lua_eval", args, nil); view.IsError || len(got.Plan) == 0 {
+			t.Errorf("%s\npreview %s\nrun %s", write, preview.Text(), view.Text())
+			continue
+		}
+		made, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Remove(file)
+		last := got.Plan[len(got.Plan)-1]
+		if want := fmt.Sprintf("%s %q (%d bytes)", verb, file, made.Size()); last.Action != want && last.Action != strings.Replace(want, "write", "patch", 1) {
+			t.Errorf("%s\n got %s\nwant %s", write, last.Action, want)
+		}
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, refused := range []string{
+		fmt.Sprintf(`fs.write(%q, "x")`, o.folder),
+		fmt.Sprintf(`fs.append(%q, "x")`, o.folder),
+		fmt.Sprintf(`fs.write(%q, "x", 3)`, o.folder),
+		fmt.Sprintf(`fs.write(%q, "x")`, file+"/below"),
+		`mcp.job_cancel{job_id="nope"}`,
+		`mcp.lua_execute{script_hash="` + strings.Repeat("0", 64) + `"}`,
+		`mcp.lua_execute{script_hash="` + describing + `", params={n="many"}}`,
+		`mcp.lua_execute{script_hash="` + describing + `", params={n=1}, delay_ms=1, start_at="2026-12-24T18:00:00Z"}`,
+		`write_file("/nowhere/allowed", "x")`,
+	} {
+		args := code(refused)
+		var got previewed
+		o.mustCall(t, "lua_preview", args, &got)
+		if got.Complete || got.Error == nil || len(got.Plan) != 0 {
+			t.Errorf("%s: preview %+v", refused, got)
+			continue
+		}
+		reason, _, _ := strings.Cut(got.Error.Message, "\n")
+		if view, err := o.call(t, "lua_eval", args); err != nil || !view.IsError || !strings.Contains(view.Text(), reason) {
+			t.Errorf("%s\npreview %s\nrun %v %s", refused, reason, err, view.Text())
+		}
+	}
+}

@@ -29,10 +29,10 @@ func Tools(q *job.Queue, s *artifact.Store, r *script.Runner) []toolset.Tool {
 	t := jobTools{q, s, r}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
 	return []toolset.Tool{
-		toolset.AsTask(toolset.DefineResult[executeIn, Execution](texts, "lua_execute", tool.Hints{}, t.execute)),
+		toolset.Checked(toolset.AsTask(toolset.DefineResult[executeIn, Execution](texts, "lua_execute", tool.Hints{}, t.execute)), t.refusesExecution),
 		toolset.Define(texts, "job_status", look, t.status),
 		toolset.Define(texts, "job_poll", look, t.poll),
-		toolset.Define(texts, "job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel),
+		toolset.Checked(toolset.Define(texts, "job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel), t.refusesCancel),
 		toolset.Define(texts, "job_list", look, t.list),
 		toolset.Define(texts, "job_stats", look, t.stats),
 		toolset.Define(texts, "job_logs", look, t.logs),
@@ -123,6 +123,11 @@ func (t jobTools) cancel(ctx context.Context, _ tool.Call, in jobIn) (JobCancell
 	return JobCancelled{in.JobID, done}, err
 }
 
+func (t jobTools) refusesCancel(ctx context.Context, _ tool.Call, in jobIn) error {
+	_, err := t.queue.Status(ctx, in.JobID)
+	return err
+}
+
 type executeIn struct {
 	ScriptHash string         `json:"script_hash,omitempty" jsonschema:"hash of a stored script, or at least its first 12 digits"`
 	Script     string         `json:"script,omitempty" jsonschema:"alternative: cas:HASH"`
@@ -182,6 +187,11 @@ func (t jobTools) execute(ctx context.Context, call tool.Call, in executeIn) (to
 	result, err := tool.Output(e.Text(), e)
 	result.Task = j.ID
 	return result, err
+}
+
+func (t jobTools) refusesExecution(ctx context.Context, call tool.Call, in executeIn) error {
+	_, err := t.spec(ctx, call, in)
+	return err
 }
 
 // spec returns the job that the arguments ask for.

@@ -96,11 +96,17 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 	effect.f = f
 	if path, ok := args.At(f.Path).(string); ok && e.services.Files != nil {
 		effect.TempOnly = e.services.Files.InTemp(path)
-		effect.file = func() (string, []byte) { return path, e.rehearsed().Files.peek(path) }
+		effect.file = func() fileState { return e.rehearsed().Files.state(path) }
 	}
-	if f.Check != nil {
+	switch {
+	case f.Check != nil:
 		effect.check = func(ctx context.Context) error {
 			return f.Check(e.withParent(ctx, effect), e.rehearsed(), args)
+		}
+	case f.inOverlay():
+		effect.check = func(ctx context.Context) error {
+			_, err := f.Effect(ctx, e.services.rehearse(), args) // in an overlay that nothing else uses
+			return err
 		}
 	}
 	return func(ctx context.Context) ([]Value, error) {
@@ -218,11 +224,11 @@ type Effect struct {
 	Kind Kind
 	Args []Value
 
-	Line     int                                  // of the script; 0 if unknown
-	TempOnly bool                                 // changes only the run's temp folder, which is removed with the run
-	file     func() (path string, content []byte) // in a rehearsal: the file it changes, as it is now; may be nil
-	check    func(context.Context) error          // returns why it would be refused, without carrying it out; may be nil
-	f        *Func                                // nil if it is not a call of a function
+	Line     int                         // of the script; 0 if unknown
+	TempOnly bool                        // changes only the run's temp folder, which is removed with the run
+	file     func() fileState            // in a rehearsal: the file it changes, as it is now; may be nil
+	check    func(context.Context) error // returns why it would be refused, without carrying it out; may be nil
+	f        *Func                       // nil if it is not a call of a function
 }
 
 // function returns the function that was called; one without properties if there is none.

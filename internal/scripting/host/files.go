@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
@@ -129,14 +130,14 @@ func (f *Files) Write(path string, data []byte, add bool) error {
 	}
 	defer root.Close()
 	if f.overlay != nil {
-		return f.writeOverlay(path, filepath.Join(root.Name(), inside), data, add)
+		return f.writeOverlay(root, inside, path, data, add)
 	}
 	if f.InTemp(path) {
 		if err := f.temp.take(int64(len(data))); err != nil {
 			return err
 		}
 	}
-	if err := root.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
+	if err := makeFolder(root, filepath.Dir(inside)); err != nil {
 		return fileFault("write", path, err)
 	}
 	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
@@ -152,6 +153,14 @@ func (f *Files) Write(path string, data []byte, add bool) error {
 		return fileFault("write", path, err)
 	}
 	return nil
+}
+
+func makeFolder(root *os.Root, folder string) error {
+	err := root.MkdirAll(folder, 0o755)
+	if errors.Is(err, fs.ErrExist) { // as something else than a folder
+		return syscall.ENOTDIR
+	}
+	return err
 }
 
 // Remove deletes a file in a writable folder.
@@ -513,9 +522,9 @@ func (f *Files) WritePart(path string, data []byte, offset int64) error {
 	}
 	defer root.Close()
 	if f.overlay != nil {
-		return f.patchOverlay(path, filepath.Join(root.Name(), inside), data, offset)
+		return f.patchOverlay(root, inside, path, data, offset)
 	}
-	if err := root.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
+	if err := makeFolder(root, filepath.Dir(inside)); err != nil {
 		return fileFault("write", path, err)
 	}
 	file, err := root.OpenFile(inside, os.O_RDWR|os.O_CREATE, 0o644)
@@ -536,7 +545,10 @@ func (f *Files) WritePart(path string, data []byte, offset int64) error {
 }
 
 // patchOverlay is WritePart with an overlay.
-func (f *Files) patchOverlay(name, full string, data []byte, offset int64) error {
+func (f *Files) patchOverlay(root *os.Root, inside, name string, data []byte, offset int64) error {
+	if err := f.refuses(root, inside); err != nil {
+		return fileFault("write", name, err)
+	}
 	content, err := f.ReadUpTo(name, f.temp.limit)
 	if err != nil && fault.CodeOf(err) != fault.NotFound {
 		return err
@@ -550,5 +562,5 @@ func (f *Files) patchOverlay(name, full string, data []byte, offset int64) error
 		content = content[:end]
 	}
 	copy(content[offset:], data)
-	return f.overlay.put(full, content)
+	return f.overlay.put(filepath.Join(root.Name(), inside), content)
 }

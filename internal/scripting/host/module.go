@@ -121,8 +121,8 @@ type Func struct {
 	// effect of the job asks for its own.
 	Starts bool
 
-	// Action says in plans what the effect would do, such as "write notes.txt (5 bytes)"; nil
-	// gives its name and its first argument.
+	// Action says in plans what the effect would do, such as "write notes.txt"; nil gives its
+	// name and its first argument. The size of the file that Path names is added.
 	Action func(args Args) string
 
 	// Mock is the answer of a rehearsal in place of the effect, as JSON; "" is none. Mocked
@@ -149,10 +149,8 @@ func Does(verb string, i int) func(Args) string {
 	return func(args Args) string { return verb + " " + Shown(args.At(i)) }
 }
 
-// DoesWith returns an Action: a verb, argument i, and the size of argument data.
-func DoesWith(verb string, i, data int) func(Args) string {
-	return func(args Args) string { return verb + " " + Shown(args.At(i)) + Sized(args.At(data)) }
-}
+// inOverlay reports whether a rehearsal carries the effect out, in an overlay.
+func (f *Func) inOverlay() bool { return f.Path > 0 || f.Overlay }
 
 // Answers returns fixed results for Func.Inspected.
 func Answers(values ...Value) func(Args) []Value {

@@ -2,12 +2,15 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -32,13 +35,58 @@ func (f *Files) ForRehearsal() *Files {
 // maxPeek is the size of files whose changes are shown in plans.
 const maxPeek = 64 << 10
 
-// peek returns the content of a file, or nil if it cannot be read or is large.
-func (f *Files) peek(path string) []byte {
-	data, err := f.ReadUpTo(path, maxPeek)
+// fileState is a file at one moment of a rehearsal.
+type fileState struct {
+	path    string
+	there   bool
+	size    int
+	content []byte // nil if it cannot be read or is large
+}
+
+func (f *Files) state(path string) fileState {
+	s := fileState{path: path}
+	size, err := f.Size(path)
 	if err != nil {
+		return s
+	}
+	s.there, s.size = true, int(size)
+	if content, err := f.ReadUpTo(path, maxPeek); err == nil {
+		s.content = content
+	}
+	return s
+}
+
+// refuses returns why a file cannot be written, as writing it would say: there is a folder
+// in its place, a file in place of its folder, or its permissions forbid it.
+func (f *Files) refuses(root *os.Root, inside string) error {
+	full := filepath.Join(root.Name(), inside)
+	if f.overlay.holds(full) {
+		return syscall.EISDIR
+	}
+	for folder := filepath.Dir(full); len(folder) > len(root.Name()); folder = filepath.Dir(folder) {
+		if content, _ := f.overlay.get(folder); content != nil {
+			return syscall.ENOTDIR
+		}
+	}
+	if _, known := f.overlay.get(full); known {
 		return nil
 	}
-	return data
+	info, err := root.Stat(inside)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return syscall.EISDIR
+	case !info.Mode().IsRegular():
+		return nil // opening a pipe would wait for its reader
+	}
+	file, err := root.OpenFile(inside, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // get returns the content of a file in the overlay; known is also true for a file
@@ -94,8 +142,11 @@ func (o *overlay) below(folder string) []string {
 	return found
 }
 
-// writeOverlay is Write with an overlay; full is the absolute path of the file.
-func (f *Files) writeOverlay(name, full string, data []byte, add bool) error {
+// writeOverlay is Write with an overlay.
+func (f *Files) writeOverlay(root *os.Root, inside, name string, data []byte, add bool) error {
+	if err := f.refuses(root, inside); err != nil {
+		return fileFault("write", name, err)
+	}
 	content := slices.Clone(data)
 	if content == nil {
 		content = []byte{}
@@ -107,7 +158,7 @@ func (f *Files) writeOverlay(name, full string, data []byte, add bool) error {
 		}
 		content = append(before, content...)
 	}
-	return f.overlay.put(full, content)
+	return f.overlay.put(filepath.Join(root.Name(), inside), content)
 }
 
 // merge adds the overlay's files to the listing of a folder.

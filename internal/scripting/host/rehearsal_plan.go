@@ -23,7 +23,7 @@ type Planned struct {
 	Effect    string          `json:"effect" jsonschema:"such as mcp.call or fs.write"`
 	Action    string          `json:"action"`                         // "call github.create_issue", "write notes.txt"
 	Arguments json.RawMessage `json:"arguments,omitempty" schema:"-"` // as a list, or the tool's own
-	Bytes     int             `json:"bytes" jsonschema:"size of its arguments"`
+	Bytes     int             `json:"bytes" jsonschema:"size of what it writes into a file, or of its arguments"`
 	Mock      json.RawMessage `json:"mock,omitempty" schema:"-"` // the answer the script got instead
 	Diff      string          `json:"diff,omitempty" jsonschema:"of the text file it changes, as a unified diff"`
 	// Unread says why there is no Diff, although a tool changes a file.
@@ -34,8 +34,8 @@ type Planned struct {
 
 	Digest string `json:"-"` // of the effect; several, separated by spaces, of an entry that stands for several effects
 
-	path   string // of the file it changes
-	before []byte // the file before
+	change string    // Action without a size
+	before fileState // the file it changes, before
 }
 
 // Line returns the entry as a line of a list.
@@ -187,6 +187,7 @@ func digest(name string, args []Value) string {
 // planned describes an effect for people.
 func planned(e Effect) Planned {
 	p := Planned{Effect: e.Name, Action: action(e), Digest: e.Digest()}
+	p.change = p.Action
 	rest := e.Args
 	if e.Name == callEffect && len(rest) >= 2 {
 		rest = rest[2:]

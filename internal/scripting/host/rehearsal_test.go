@@ -34,7 +34,7 @@ func rehearsed(t *testing.T, r *Rehearsal) (call func(module, name string, kind 
 		Files: NewFiles(temp, FilesOptions{Write: []string{folder}}), Temp: temp, Clock: NewClock(clock.NewVirtual(time.UnixMilli(0))),
 	})
 	return func(module, name string, kind Kind, path int, do func(*Services, Args) ([]Value, error), args ...Value) ([]Value, error) {
-		f := &Func{Name: name, Kind: kind, Path: path, Action: DoesWith(name, 1, 2), Effect: func(_ context.Context, w *Services, a Args) ([]Value, error) { return do(w, a) }}
+		f := &Func{Name: name, Kind: kind, Path: path, Action: Does(name, 1), Effect: func(_ context.Context, w *Services, a Args) ([]Value, error) { return do(w, a) }}
 		return env.Call(t.Context(), module, f, args)
 	}, folder
 }

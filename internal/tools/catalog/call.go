@@ -95,8 +95,16 @@ func (c *Catalog) Check(ctx context.Context, call tool.Call) error {
 			ctx, r.Err = step.Before(ctx, &r.Invocation)
 		}
 	}
+	if source, ok := e.source.(checker); ok && r.Err == nil {
+		r.Err = source.Check(ctx, r.Call)
+	}
 	_, err = r.free()
 	return c.inNames(ctx, err)
+}
+
+// checker is a source that knows beforehand which calls it would refuse.
+type checker interface {
+	Check(ctx context.Context, call tool.Call) error
 }
 
 // find looks a tool up, and reads the sources again before it gives up. A namespace

@@ -24,6 +24,8 @@ import (
 type Tool struct {
 	info tool.Info
 	run  func(ctx context.Context, call tool.Call) (tool.Result, error)
+
+	check func(ctx context.Context, call tool.Call) error // see Checked; nil: nothing is known beforehand
 }
 
 // Texter is an output with a text for people. Others are shown as JSON.
@@ -75,7 +77,7 @@ func DefineInfo[In any](info tool.Info, output reflect.Type, do func(ctx context
 // info instead of a Go type. The function reads the arguments from the call.
 func DefineSchema[Out any](info tool.Info, do func(ctx context.Context, call tool.Call) (Out, error)) Tool {
 	info.Output = outputSchema[Out](info.Name)
-	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return Tool{info: define(info), run: func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		out, err := do(ctx, call)
 		if err != nil {
 			return tool.Failure(err), nil
@@ -88,7 +90,7 @@ func DefineSchema[Out any](info tool.Info, do func(ctx context.Context, call too
 func InputSchema[In any](name string) json.RawMessage { return inputSchema[In](name) }
 
 func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
-	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return Tool{info: define(info), run: func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		in, err := decode[In](info, call.Args)
 		if err != nil {
 			return tool.Result{}, err
@@ -102,6 +104,19 @@ func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, 
 		}
 		return result, nil
 	}}
+}
+
+// Checked adds to a tool how it would refuse a call, found without making it: plans do not
+// promise, and nobody is asked about, what cannot be done.
+func Checked[In any](t Tool, check func(ctx context.Context, call tool.Call, in In) error) Tool {
+	t.check = func(ctx context.Context, call tool.Call) error {
+		in, err := decode[In](t.info, call.Args)
+		if err != nil {
+			return err
+		}
+		return check(ctx, call, in)
+	}
+	return t
 }
 
 // AsScriptRunner marks a tool that runs scripts here: when a script calls it, the
@@ -229,6 +244,14 @@ func (s *Set) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return tool.Result{}, s.missing(call.Ref)
 	}
 	return t.run(ctx, call)
+}
+
+// Check returns why a call would be refused, as far as that is known without making it.
+func (s *Set) Check(ctx context.Context, call tool.Call) error {
+	if t := s.tools[call.Ref.Name]; t.check != nil {
+		return t.check(ctx, call)
+	}
+	return nil
 }
 
 func (s *Set) missing(ref tool.Ref) error {

@@ -18,8 +18,8 @@ const findLimit = 10_000
 func Module() host.Module {
 	return host.Module{Name: "fs", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: host.Bind(read)},
-		{Name: "write", Kind: host.Idempotent, Effect: host.Bind(write), Path: 1, Action: host.DoesWith("write", 1, 2)},
-		{Name: "append", Kind: host.Write, Effect: host.Bind(add), Path: 1, Action: host.DoesWith("append to", 1, 2)},
+		{Name: "write", Kind: host.Idempotent, Effect: host.Bind(write), Path: 1, Action: host.Does("write", 1)},
+		{Name: "append", Kind: host.Write, Effect: host.Bind(add), Path: 1, Action: host.Does("append to", 1)},
 		{Name: "list", Kind: host.Read, Effect: host.Bind(list)},
 		{Name: "find", Kind: host.Read, Effect: host.Bind(find)},
 		{Name: "exists", Kind: host.Read, Effect: host.Bind(exists)},

@@ -19,7 +19,7 @@ var files embed.FS
 func Module() host.Module {
 	return host.Module{Name: "midi", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: host.Bind(read)},
-		{Name: "write", Kind: host.Idempotent, Effect: host.Bind(write), Path: 1, Action: host.DoesWith("write", 1, 2)},
+		{Name: "write", Kind: host.Idempotent, Effect: host.Bind(write), Path: 1, Action: host.Does("write", 1)},
 		{Name: "decode", Pure: host.BindPure(decode)},
 		{Name: "encode", Pure: host.BindPure(encode)},
 		{Name: "info", Pure: host.BindPure(info)},

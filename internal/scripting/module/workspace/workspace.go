@@ -35,8 +35,8 @@ func Module() host.Module {
 		{Name: "list_dir", Kind: host.Read, Effect: host.Bind(listDir)},
 		{Name: "read_file", Kind: host.Read, Effect: host.Bind(readFile)},
 		{Name: "search", Kind: host.Read, Effect: host.Bind(search)},
-		{Name: "write_file", Kind: host.Idempotent, Effect: host.Bind(writeFile), Path: 1, Action: host.DoesWith("write", 1, 2)},
-		{Name: "patch_file", Kind: host.Write, Effect: host.Bind(patchFile), Path: 1, Action: host.DoesWith("patch", 1, 2)},
+		{Name: "write_file", Kind: host.Idempotent, Effect: host.Bind(writeFile), Path: 1, Action: host.Does("write", 1)},
+		{Name: "patch_file", Kind: host.Write, Effect: host.Bind(patchFile), Path: 1, Action: host.Does("patch", 1)},
 		{Name: "git_status", Kind: host.Read, Effect: host.Bind(gitStatus), Waits: true},
 		{
 			Name: "__run", Hidden: true, Kind: host.Write, Effect: runCommand, Check: checkCommand, Waits: true,
