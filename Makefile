@@ -121,7 +121,7 @@ floors: ## Print the map of the packages; fail when an import is against the ord
 
 # Packages with concurrency of their own. `make test RACE=1` runs these under the race detector.
 RACED := ./internal/jobs/... ./internal/server ./internal/mcp/... ./internal/tools/catalog ./internal/tools/results \
-  ./internal/scripting/script/... ./internal/chat/conversation ./internal/zmq/... ./internal/cluster/... ./internal/access/... ./internal/credentials/... ./internal/govern/... \
+  ./internal/scripting/script/... ./internal/chat/turn ./internal/zmq/... ./internal/cluster/... ./internal/access/... ./internal/credentials/... ./internal/govern/... \
   ./internal/store/... ./internal/observe/... ./internal/core/... ./internal/base/... ./internal/sandbox/... ./internal/apis/...
 .PHONY: race
 race: servers ## Run the race detector on packages with concurrency

@@ -15,9 +15,9 @@ import (
 	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/server"
 )
 
@@ -60,7 +60,7 @@ func (c *localChat) Say(ctx context.Context, message string, emit func(agent.Eve
 	}, emit)
 	if err != nil && ctx.Err() != nil && reply.Text() != "" {
 		emit(agent.Notice{Code: "stopped", Message: "the answer was stopped"})
-		reply.Stop, err = conversation.Stopped, nil
+		reply.Stop, err = turn.Stopped, nil
 	}
 	if err != nil {
 		return reply, err

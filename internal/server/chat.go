@@ -7,19 +7,21 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/chat/chatapi"
+	"github.com/luanette/luanette/internal/chat/completion"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
 	"github.com/luanette/luanette/internal/chat/servers"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
 // chatScope returns ctx with the tools of the person in whose chat a job was started.
 func (srv *Server) chatScope(ctx context.Context) (context.Context, error) {
-	if srv.conversations == nil { // a server without chat
+	if srv.turns == nil { // a server without chat
 		return ctx, nil
 	}
-	return srv.conversations.InScope(ctx)
+	return srv.turns.InScope(ctx)
 }
 
 // openChat opens the conversations and the chat API.
@@ -33,26 +35,30 @@ func (srv *Server) openChat(ctx context.Context) error {
 		srv.log.WarnContext(ctx, "no callback gets chat.callback_token", "hint", "name the receivers in chat.callback_origins, such as https://gateway.example")
 	}
 	model, err := srv.NewAgent()
-	assistant := conversation.Assistant{Agent: model, Err: err, Flow: srv.policy} // without a model it says what to set
-	conversations, err := conversation.Open(ctx, srv.store, assistant, conversation.Options{
-		CurrentPrincipal: srv.keys.Current,
-		OnForget:         assistant.Forget, OnForgetConversation: assistant.ForgetConversation,
-		Shares:  srv.shares,
-		Stored:  conversation.StoredMedia{Count: c.Attachments, Bytes: int64(c.AttachedMB) * 1_000_000},
-		Secrets: secret.Box{Key: srv.storedKey(), RecoveryHint: "give the server its token again"},
-		Servers: servers.Connected(srv.orgUpstreams(), servertools.AllowHosts(srv.config.MCP.AllowedHosts)), Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
+	assistant := turn.Assistant{Agent: model, Err: err, Flow: srv.policy} // without a model it says what to set
+	turns, err := turn.Open(ctx, srv.store, assistant, turn.Options{
+		Conversations: conversation.Options{
+			Shares: srv.shares, Stored: conversation.StoredMedia{Count: c.Attachments, Bytes: int64(c.AttachedMB) * 1_000_000},
+			OnForget: assistant.Forget, OnForgetConversation: assistant.ForgetConversation, OnCopy: assistant.Inherit,
+		},
+		Servers: servers.Options{
+			Upstreams: servers.Connected(srv.orgUpstreams(), servertools.AllowHosts(srv.config.MCP.AllowedHosts)),
+			Secrets:   secret.Box{Key: srv.storedKey(), RecoveryHint: "give the server its token again"},
+			Log:       srv.log,
+		},
+		CurrentPrincipal: srv.keys.Current, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
 		Node: srv.nodeID(), Broadcast: srv.notifier(conversationTopic), CarryTrace: telemetry.Carry,
 	})
 	if err != nil {
 		return err
 	}
-	srv.conversations = conversations
-	srv.shares.Register(principal.Conversation, conversations.SharedConversation)
+	srv.turns = turns
+	srv.shares.Register(principal.Conversation, turns.Conversations.SharedConversation)
 	listener, err := c.OpenTranscriber(srv.options.Env)
 	if err != nil {
 		return err
 	}
-	srv.chat = chatapi.New(conversations, chatapi.Options{
+	srv.chat = chatapi.New(turns, chatapi.Options{
 		Model: assistant.About(), Models: assistant.Models(), ModelError: assistant.Err, Transcribe: listener.Func(),
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Webhooks: srv.outbound().Transport(),
@@ -60,7 +66,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 		Log: srv.log, Version: srv.options.Version,
 	})
 	srv.closeFirst.plain(srv.chat.Close)
-	srv.closeFirst.plain(conversations.Close)
-	srv.openAI = openaiapi.New(conversations, openaiapi.Options{Rate: c.Rate, Log: srv.log})
+	srv.closeFirst.plain(turns.Close)
+	srv.openAI = openaiapi.New(completion.New(turns, srv.store), openaiapi.Options{Rate: c.Rate, Log: srv.log})
 	return nil
 }

@@ -24,9 +24,9 @@ func (srv *Server) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(srv.config.Drain))
 	defer cancel()
 	var all sync.WaitGroup
-	if srv.conversations != nil {
+	if srv.turns != nil {
 		all.Go(func() {
-			if left := srv.conversations.Drain(ctx); left > 0 {
+			if left := srv.turns.Drain(ctx); left > 0 {
 				srv.log.WarnContext(ctx, "messages left to answer after the restart", "count", left)
 			}
 		})

@@ -111,9 +111,9 @@ func (srv *Server) runNode(ctx context.Context) {
 	}
 	srv.node.SetLoad(srv.load) // the load of the endpoints, which need the node
 	work := []node.Work{srv.tasks}
-	if srv.conversations != nil {
-		work = append(work, srv.conversations)
-		srv.listenTopic(conversationTopic, srv.conversations.Receive)
+	if srv.turns != nil {
+		work = append(work, srv.turns)
+		srv.listenTopic(conversationTopic, srv.turns.Receive)
 	}
 	if srv.jobs != nil && srv.jobNode() != "" {
 		work = append(work, srv.jobs)

@@ -21,8 +21,8 @@ import (
 	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/chat/chatapi"
-	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/setup"
 	"github.com/luanette/luanette/internal/core/event"
@@ -92,13 +92,13 @@ type tooling struct {
 
 // endpoints serve clients.
 type endpoints struct {
-	hub           *hub.Hub
-	dashboard     *web.Server
-	setup         *setup.Service
-	erasure       *erasure.Service      // nil if nobody can sign in
-	conversations *conversation.Service // nil unless the server serves
-	chat          *chatapi.Handler
-	openAI        *openaiapi.Handler
+	hub       *hub.Hub
+	dashboard *web.Server
+	setup     *setup.Service
+	erasure   *erasure.Service // nil if nobody can sign in
+	turns     *turn.Service    // nil unless the server serves
+	chat      *chatapi.Handler
+	openAI    *openaiapi.Handler
 }
 
 // reloading follows changes of the configuration's files.

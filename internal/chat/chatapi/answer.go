@@ -13,11 +13,12 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // say passes a message to the conversation service and logs it.
-func (d *Handler) say(r *http.Request, m conversation.Message) (*conversation.Turn, error) {
+func (d *Handler) say(r *http.Request, m conversation.Message) (*turn.Turn, error) {
 	log := d.options.Log.With("request_id", m.RequestID, "user_id", m.Person.User)
 	log.InfoContext(r.Context(), "request_received", "event", "request_received", "client_id", m.Client, "path", r.URL.Path)
 	t, err := d.service.Send(context.WithoutCancel(r.Context()), m)
@@ -31,7 +32,7 @@ func (d *Handler) say(r *http.Request, m conversation.Message) (*conversation.Tu
 
 // follow waits for the outcome of a turn and logs it, also if the client has
 // disconnected before.
-func (d *Handler) follow(ctx context.Context, t *conversation.Turn, see func(agent.Event) error) (Response, error) {
+func (d *Handler) follow(ctx context.Context, t *turn.Turn, see func(agent.Event) error) (Response, error) {
 	began := time.Now()
 	var unseen error
 	reply, err := t.Follow(ctx, func(e agent.Event) error {
@@ -51,7 +52,7 @@ func (d *Handler) follow(ctx context.Context, t *conversation.Turn, see func(age
 		return Response{}, err
 	}
 	d.report(ctx, t, began, reply, err, false)
-	if errors.Is(err, conversation.ErrMoved) {
+	if errors.Is(err, turn.ErrMoved) {
 		return Response{}, movedError(t)
 	}
 	if err != nil {
@@ -61,7 +62,7 @@ func (d *Handler) follow(ctx context.Context, t *conversation.Turn, see func(age
 }
 
 // movedError says how to get the answer to a message that is answered elsewhere.
-func movedError(t *conversation.Turn) error {
+func movedError(t *turn.Turn) error {
 	key := cmp.Or(t.Message.Key, t.ID)
 	return movedTo{key, failure.As(failure.Moved, fault.New(fault.Unavailable, "the server is shutting down; the message is stored and will be answered").
 		WithHint("send it again with message_key %s to get its answer, from another node or after the restart", key))}
@@ -76,7 +77,7 @@ type movedTo struct {
 func (m movedTo) Unwrap() error { return m.error }
 
 // report logs the outcome of a turn.
-func (d *Handler) report(ctx context.Context, t *conversation.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
+func (d *Handler) report(ctx context.Context, t *turn.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
 	log := d.options.Log.With("request_id", t.Message.RequestID, "user_id", t.Message.Person.User)
 	if gone {
 		log = log.With("client_gone", true)
@@ -89,7 +90,7 @@ func (d *Handler) report(ctx context.Context, t *conversation.Turn, began time.T
 		"duration_ms", time.Since(began).Milliseconds(), "iterations", reply.Iterations, "status", http.StatusOK)
 }
 
-func responseOf(t *conversation.Turn, reply agent.Reply) Response {
+func responseOf(t *turn.Turn, reply agent.Reply) Response {
 	answer := Response{
 		Responses: reply.Responses, ResponseLanguage: reply.Language, MessageID: t.ID,
 		Model: reply.Model, Usage: reply.Usage, Warnings: t.Message.Warnings, Transcript: t.Message.Transcript, TraceID: reply.Trace,
@@ -121,12 +122,12 @@ func (d *Handler) answer(r *request) (Response, error) {
 
 // attach returns the turn of the message that a path names, to read it. Others' messages do
 // not exist for a caller, unless they are shared.
-func (d *Handler) attach(r *http.Request) (*conversation.Turn, error) {
+func (d *Handler) attach(r *http.Request) (*turn.Turn, error) {
 	t, own, err := d.turn(r)
 	if err != nil || own {
 		return t, err
 	}
-	shared, err := d.service.MayRead(r.Context(), t.Message)
+	shared, err := d.service.Conversations.MayRead(r.Context(), t.Message)
 	if err == nil && !shared {
 		err = noMessage(t.ID)
 	}
@@ -138,7 +139,7 @@ func (d *Handler) attach(r *http.Request) (*conversation.Turn, error) {
 
 // turn returns the turn of the message that a path names, and whether it is one of the
 // caller's.
-func (d *Handler) turn(r *http.Request) (t *conversation.Turn, own bool, err error) {
+func (d *Handler) turn(r *http.Request) (t *turn.Turn, own bool, err error) {
 	t, err = d.service.Attach(r.Context(), r.PathValue("message"))
 	if err != nil {
 		return nil, false, err
@@ -220,7 +221,7 @@ func (d *Handler) stream(r *request) error {
 	return d.streamTurn(r, t, q.ToolEvents)
 }
 
-func (d *Handler) streamTurn(r *request, t *conversation.Turn, toolEvents bool) error {
+func (d *Handler) streamTurn(r *request, t *turn.Turn, toolEvents bool) error {
 	s := eventStream{sse.NewResponse(r.w), d.options.Clock.Now}
 	ctx, stop := context.WithCancel(r.Context())
 	defer s.WhileSilent(ctx, d.options.Keepalive, s.keepAlive)()
@@ -251,7 +252,7 @@ func (d *Handler) streamTurn(r *request, t *conversation.Turn, toolEvents bool) 
 // streamWriter converts the events of a turn to those of a stream. All pieces of text together
 // are the whole answer.
 type streamWriter struct {
-	turn   *conversation.Turn
+	turn   *turn.Turn
 	debug  bool // tool_use and tool_result as older clients know them
 	tools  bool // with call_id, failed and duration_ms
 	block  int

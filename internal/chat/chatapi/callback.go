@@ -15,7 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/turn"
 )
 
 const (
@@ -102,7 +102,7 @@ func (d *Handler) callback(r *request) (Accepted, error) {
 }
 
 // callBack follows a turn in the background and calls its callback, if it has one.
-func (d *Handler) callBack(t *conversation.Turn) {
+func (d *Handler) callBack(t *turn.Turn) {
 	var to target
 	if len(t.Message.Note) == 0 || json.Unmarshal(t.Message.Note, &to) != nil || to.URL == "" {
 		return
@@ -124,7 +124,7 @@ func (d *Handler) callBack(t *conversation.Turn) {
 // caller sends the webhooks of one turn.
 type caller struct {
 	handler *Handler
-	turn    *conversation.Turn
+	turn    *turn.Turn
 	to      target
 	block   int
 	text    string // not sent yet

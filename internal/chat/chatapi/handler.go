@@ -19,11 +19,11 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/base/secret"
-	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/chat/servers"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -55,7 +55,7 @@ type Options struct {
 
 // Handler serves everything under /api/v1 that concerns conversations.
 type Handler struct {
-	service *conversation.Service
+	service *turn.Service
 	options Options
 	rates   queue.RateLimiter // by person
 	// receivers are the origins of Options.Receivers.
@@ -66,7 +66,7 @@ type Handler struct {
 }
 
 // New makes the handler of a conversation service.
-func New(service *conversation.Service, o Options) *Handler {
+func New(service *turn.Service, o Options) *Handler {
 	if o.Keepalive <= 0 {
 		o.Keepalive = 15 * time.Second
 	}

@@ -28,6 +28,8 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/servers"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -66,7 +68,7 @@ func assistant(_ context.Context, r agent.Request, emit func(agent.Event)) (agen
 // fixture is a handler with its conversation service.
 type fixture struct {
 	url     string
-	service *conversation.Service
+	service *turn.Service
 	logs    *bytes.Buffer
 }
 
@@ -81,7 +83,7 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := conversation.Open(t.Context(), database, a, conversation.Options{Depth: 2, Secrets: secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}})
+	service, err := turn.Open(t.Context(), database, a, turn.Options{Depth: 2, Servers: servers.Options{Secrets: secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -689,7 +691,7 @@ func FuzzRequests(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	service, err := conversation.Open(f.Context(), database, script(assistant), conversation.Options{})
+	service, err := turn.Open(f.Context(), database, script(assistant), turn.Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -720,11 +722,11 @@ func BenchmarkFirstWord(b *testing.B) {
 		b.Fatal(err)
 	}
 	said := make(chan time.Time, 1)
-	service, err := conversation.Open(b.Context(), database, script(func(_ context.Context, _ agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	service, err := turn.Open(b.Context(), database, script(func(_ context.Context, _ agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		said <- time.Now()
 		emit(agent.Text{Text: "word"})
 		return agent.Reply{Responses: []string{"word"}}, nil
-	}), conversation.Options{})
+	}), turn.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/turn"
 )
 
 const (
@@ -42,7 +43,7 @@ type Media struct {
 	URL  string `json:"url" doc:"where this server serves it"`
 }
 
-func mediaOf(t *conversation.Turn, info agent.MediaInfo) Media {
+func mediaOf(t *turn.Turn, info agent.MediaInfo) Media {
 	return Media{info.ID, info.Tool, info.Name, info.MIME, info.Size, "/api/v1/chat/" + t.ID + "/media/" + info.ID}
 }
 
@@ -140,7 +141,7 @@ func (d *Handler) media(r *request) error {
 	if err != nil {
 		return err
 	}
-	m, err := d.service.Media(r.Context(), t.ID, r.PathValue("media"))
+	m, err := d.service.Conversations.Media(r.Context(), t.ID, r.PathValue("media"))
 	if err != nil {
 		return err
 	}

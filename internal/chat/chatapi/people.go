@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -98,7 +99,7 @@ func (d *Handler) history(r *request) (History, error) {
 	if err != nil {
 		return History{}, err
 	}
-	entries, total, err := d.service.History(r.Context(), r.person, limit, offset)
+	entries, total, err := d.service.Conversations.History(r.Context(), r.person, limit, offset)
 	if err != nil {
 		return History{}, err
 	}
@@ -120,7 +121,7 @@ func number(r *http.Request, name string, otherwise, least, most int) (int, erro
 }
 
 func (d *Handler) forget(r *request) (Removed, error) {
-	gone, err := d.service.Forget(r.Context(), r.person)
+	gone, err := d.service.Conversations.Forget(r.Context(), r.person)
 	if err == nil {
 		d.audit(r.Request, auditDelete, r.person, "")
 	}
@@ -156,7 +157,7 @@ type Transcribed struct {
 
 // conversations is GET …/conversations.
 func (d *Handler) conversations(r *request) (Conversations, error) {
-	list, err := d.service.Conversations(r.Context(), r.person)
+	list, err := d.service.Conversations.List(r.Context(), r.person)
 	if err == nil {
 		d.audit(r.Request, auditRead, r.person, "")
 	}
@@ -170,11 +171,11 @@ func (d *Handler) conversation(r *request) (Transcript, error) {
 		return Transcript{}, err
 	}
 	id := r.URL.Query().Get("id")
-	access, err := d.service.Access(r.Context(), r.person, id)
+	access, err := d.service.Conversations.Access(r.Context(), r.person, id)
 	if err != nil {
 		return Transcript{}, err
 	}
-	records, err := d.service.Records(r.Context(), access.Person, access.ID, limit)
+	records, err := d.service.Conversations.Records(r.Context(), access.Person, access.ID, limit)
 	if err != nil {
 		return Transcript{}, err
 	}
@@ -190,7 +191,7 @@ func (d *Handler) conversation(r *request) (Transcript, error) {
 }
 
 func transcribed(p profile.Person, c *conversation.Record) Transcribed {
-	t := &conversation.Turn{ID: c.ID, Message: c.Message}
+	t := &turn.Turn{ID: c.ID, Message: c.Message}
 	t.Message.Person = p
 	out := Transcribed{MessageID: c.ID, Status: c.Status, Message: c.Message.Text, CreatedAt: c.Created}
 	for _, a := range c.Message.Attachments {
@@ -213,7 +214,7 @@ func transcribed(p profile.Person, c *conversation.Record) Transcribed {
 // forgetConversation is DELETE …/conversation.
 func (d *Handler) forgetConversation(r *request) (Removed, error) {
 	id := r.URL.Query().Get("id")
-	gone, err := d.service.ForgetConversation(r.Context(), r.person, id)
+	gone, err := d.service.Conversations.ForgetConversation(r.Context(), r.person, id)
 	if err == nil {
 		d.audit(r.Request, auditDelete, r.person, id)
 	}
@@ -235,11 +236,11 @@ func (d *Handler) copyConversation(r *request, body CopyRequest) (Copied, error)
 	if err := d.checkRate(r.person); err != nil {
 		return Copied{}, err
 	}
-	access, err := d.service.Access(r.Context(), r.person, body.ID)
+	access, err := d.service.Conversations.Access(r.Context(), r.person, body.ID)
 	if err != nil {
 		return Copied{}, err
 	}
-	id, err := d.service.Copy(r.Context(), r.person, body.ID)
+	id, err := d.service.Conversations.Copy(r.Context(), r.person, body.ID)
 	if err == nil {
 		d.audit(r.Request, auditCopy, access.Person, access.ID)
 	}

@@ -30,24 +30,24 @@ type Conversation struct {
 	Shared principal.Level `json:"shared,omitempty"` // what they permit
 }
 
-// Conversations lists a person's conversations, the most recently used first, and then those
+// List lists a person's conversations, the most recently used first, and then those
 // that others share with the caller. The ids of these are ORG/USER/ID.
-func (r *Service) Conversations(ctx context.Context, p profile.Person) ([]Conversation, error) {
-	list, err := r.summaries(ctx, p)
+func (s *Store) List(ctx context.Context, p profile.Person) ([]Conversation, error) {
+	list, err := s.summaries(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	shared, err := r.shared(ctx, p)
+	shared, err := s.shared(ctx, p)
 	return append(list, shared...), err
 }
 
 // summaries lists a person's conversations, or only the one with an id.
-func (r *Service) summaries(ctx context.Context, p profile.Person, only ...string) (list []Conversation, err error) {
+func (s *Store) summaries(ctx context.Context, p profile.Person, only ...string) (list []Conversation, err error) {
 	which, args := "", []any{p.Org, p.User, maxConversations}
 	if len(only) == 1 {
 		which, args = " AND conversation = $4", append(args, only[0])
 	}
-	return db.Find(ctx, r.db, scanConversation, `SELECT own.conversation, own.messages, own.updated, own.busy, first.message FROM (
+	return db.Find(ctx, s.db, scanConversation, `SELECT own.conversation, own.messages, own.updated, own.busy, first.message FROM (
 				SELECT conversation, count(*) AS messages, max(created) AS updated, min(seq) AS first, max(seq) AS latest,
 					count(CASE WHEN status IN ('waiting', 'running') THEN 1 END) AS busy
 				FROM talk_turns WHERE org = $1 AND person = $2`+which+` GROUP BY conversation) AS own
@@ -84,8 +84,8 @@ type Record struct {
 }
 
 // Records returns the latest messages of a conversation, the oldest first.
-func (r *Service) Records(ctx context.Context, p profile.Person, conversation string, limit int) (records []Record, err error) {
-	return db.Find(ctx, r.db, scanRecord, `SELECT id, message, status, reply, failure, created, ended FROM (
+func (s *Store) Records(ctx context.Context, p profile.Person, conversation string, limit int) (records []Record, err error) {
+	return db.Find(ctx, s.db, scanRecord, `SELECT id, message, status, reply, failure, created, ended FROM (
 				SELECT * FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 ORDER BY seq DESC LIMIT $4) AS latest
 			ORDER BY seq`, p.Org, p.User, conversation, limit)
 }
@@ -104,9 +104,9 @@ func scanRecord(row db.Scanner) (c Record, err error) {
 		c.Ended = time.UnixMicro(ended).UTC()
 	}
 	switch c.Status {
-	case done:
+	case Done:
 		err = json.Unmarshal([]byte(reply), &c.Reply)
-	case failed:
+	case Failed:
 		var f fault.Error
 		if err = json.Unmarshal([]byte(why), &f); err == nil {
 			c.Err = &f
@@ -118,8 +118,8 @@ func scanRecord(row db.Scanner) (c Record, err error) {
 // ForgetConversation removes one conversation of a person and calls
 // Options.OnForgetConversation, and returns how many messages it removed. One with a
 // message that is not answered yet is not removed.
-func (r *Service) ForgetConversation(ctx context.Context, p profile.Person, conversation string) (gone int64, err error) {
-	err = r.db.Write(ctx, func(tx *db.Tx) error {
+func (s *Store) ForgetConversation(ctx context.Context, p profile.Person, conversation string) (gone int64, err error) {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		var busy int
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status IN ('waiting', 'running')`,
 			p.Org, p.User, conversation).Scan(&busy)
@@ -133,12 +133,18 @@ func (r *Service) ForgetConversation(ctx context.Context, p profile.Person, conv
 		return err
 	})
 	if err == nil {
-		err = r.endShares(ctx, p, conversation)
+		err = s.endShares(ctx, p, conversation)
 	}
-	if err == nil && gone > 0 && r.options.OnForgetConversation != nil {
-		err = r.options.OnForgetConversation(r.background, p, conversation) //nolint:contextcheck // done by the service itself, as turns are
+	if err == nil && gone > 0 && s.options.OnForgetConversation != nil {
+		err = s.options.OnForgetConversation(asServer(ctx), p, conversation)
 	}
 	return gone, err
+}
+
+// asServer is a context of the server itself, which removes what is left of a conversation
+// whoever deletes it.
+func asServer(ctx context.Context) context.Context {
+	return principal.With(context.WithoutCancel(ctx), principal.Local())
 }
 
 // Entry is a message and its answer.
@@ -151,25 +157,25 @@ type Entry struct {
 
 // History returns limit of a person's answered messages from offset on, the oldest
 // first, and how many there are.
-func (r *Service) History(ctx context.Context, p profile.Person, limit, offset int) (entries []Entry, total int, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		err := tx.QueryRow(ctx, `SELECT count(*) FROM talk_turns WHERE org = $1 AND person = $2 AND status = $3`, p.Org, p.User, done).Scan(&total)
+func (s *Store) History(ctx context.Context, p profile.Person, limit, offset int) (entries []Entry, total int, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		err := tx.QueryRow(ctx, `SELECT count(*) FROM talk_turns WHERE org = $1 AND person = $2 AND status = $3`, p.Org, p.User, Done).Scan(&total)
 		if err != nil {
 			return err
 		}
 		entries, err = db.All(ctx, tx, scanEntry, `SELECT message, reply, ended FROM talk_turns
-			WHERE org = $1 AND person = $2 AND status = $3 ORDER BY seq LIMIT $4 OFFSET $5`, p.Org, p.User, done, limit, offset)
+			WHERE org = $1 AND person = $2 AND status = $3 ORDER BY seq LIMIT $4 OFFSET $5`, p.Org, p.User, Done, limit, offset)
 		return err
 	})
 	return entries, total, err
 }
 
-// latest returns the last exchanges of a conversation before the current message, the
+// Latest returns the last exchanges of a conversation before the current message, the
 // oldest first.
-func (r *Service) latest(ctx context.Context, p profile.Person, conversation string, count int) (exchanges []agent.Exchange, err error) {
+func (s *Store) Latest(ctx context.Context, p profile.Person, conversation string, count int) (exchanges []agent.Exchange, err error) {
 	var entries []Entry
-	entries, err = db.Find(ctx, r.db, scanEntry, `SELECT message, reply, ended FROM talk_turns
-			WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 ORDER BY seq DESC LIMIT $5`, p.Org, p.User, conversation, done, count)
+	entries, err = db.Find(ctx, s.db, scanEntry, `SELECT message, reply, ended FROM talk_turns
+			WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 ORDER BY seq DESC LIMIT $5`, p.Org, p.User, conversation, Done, count)
 	for _, e := range slices.Backward(entries) {
 		exchanges = append(exchanges, agent.Exchange{User: e.UserMessage, Assistant: e.AssistantResponse, At: e.Timestamp})
 	}
@@ -195,12 +201,12 @@ func scanEntry(row db.Scanner) (e Entry, err error) {
 
 // Forget removes a person's history and calls Options.OnForget, and returns how many
 // exchanges it removed. Messages that are still waiting are answered.
-func (r *Service) Forget(ctx context.Context, p profile.Person) (gone int64, err error) {
-	own, err := r.summaries(ctx, p)
+func (s *Store) Forget(ctx context.Context, p profile.Person) (gone int64, err error) {
+	own, err := s.summaries(ctx, p)
 	if err != nil {
 		return 0, err
 	}
-	err = r.db.Write(ctx, func(tx *db.Tx) error {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		gone, err = tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed')`, p.Org, p.User)
 		if err != nil {
 			return err
@@ -209,25 +215,40 @@ func (r *Service) Forget(ctx context.Context, p profile.Person) (gone int64, err
 		return err
 	})
 	for i := 0; i < len(own) && err == nil; i++ {
-		err = r.endShares(ctx, p, own[i].ID)
+		err = s.endShares(ctx, p, own[i].ID)
 	}
-	if err == nil && r.options.OnForget != nil {
-		err = r.options.OnForget(r.background, p) //nolint:contextcheck // done by the service itself, as turns are
+	if err == nil && s.options.OnForget != nil {
+		err = s.options.OnForget(asServer(ctx), p)
 	}
 	return gone, err
 }
 
-// Inheritor is an Agent that remembers what conversations have read.
-type Inheritor interface {
-	// Inherit makes a conversation remember what another has read.
-	Inherit(ctx context.Context, from profile.Person, id string, to profile.Person, copied string) error
+// maxConversations is how many conversations of a person are stored.
+const maxConversations = 200
+
+// ForgetBeyond removes finished turns of a conversation that are older than the latest
+// ones, and the conversations that were not continued for the longest time.
+func ForgetBeyond(ctx context.Context, tx *db.Tx, p profile.Person, conversation string, keep int) error {
+	for _, status := range []string{Done, Failed} {
+		_, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 AND seq <= (
+			SELECT coalesce(max(seq), 0) FROM (
+				SELECT seq FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 ORDER BY seq DESC LIMIT 1 OFFSET $5
+			) AS beyond)`, p.Org, p.User, conversation, status, keep)
+		if err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed') AND conversation IN (
+		SELECT conversation FROM talk_turns WHERE org = $1 AND person = $2 GROUP BY conversation ORDER BY max(seq) DESC LIMIT 1000000 OFFSET $3)`,
+		p.Org, p.User, maxConversations)
+	return err
 }
 
 // Copy makes a conversation of a person's own from the answered messages of another: of one
 // of theirs, or of one that is shared with the caller to use it. It returns the id of the
 // copy, which has its own images, sounds and files, and no Lua variables.
-func (r *Service) Copy(ctx context.Context, p profile.Person, id string) (copied string, err error) {
-	from, err := r.Access(ctx, p, id)
+func (s *Store) Copy(ctx context.Context, p profile.Person, id string) (copied string, err error) {
+	from, err := s.Access(ctx, p, id)
 	if err != nil {
 		return "", err
 	}
@@ -235,26 +256,26 @@ func (r *Service) Copy(ctx context.Context, p profile.Person, id string) (copied
 		return "", fault.New(fault.Denied, "the conversation belongs to %s, who shares it with you to %s", from.Owner, from.Shared).
 			WithHint("ask %s to share it with you to use", from.Owner)
 	}
-	settings, err := r.Profiles.Settings.Of(ctx, profile.Org(p.Org))
+	settings, err := s.Profiles.Settings.Of(ctx, profile.Org(p.Org))
 	if err != nil {
 		return "", err
 	}
-	latest, err := r.latestAnswered(ctx, from)
+	latest, err := s.latestAnswered(ctx, from)
 	if err != nil {
 		return "", err
 	}
 	copied = strings.ToLower(rand.Text()[:16])
-	if inheritor, ok := r.agent.(Inheritor); ok { // before it exists: it must never forget which data it has
-		if err := inheritor.Inherit(ctx, from.Person, from.ID, p, copied); err != nil {
+	if s.options.OnCopy != nil { // before it exists: it must never forget which data it has
+		if err := s.options.OnCopy(ctx, from.Person, from.ID, p, copied); err != nil {
 			return "", err
 		}
 	}
 	for {
-		err = r.db.Write(ctx, func(tx *db.Tx) error {
-			if err := r.copyTurns(ctx, tx, from, latest, p, copied); err != nil {
+		err = s.db.Write(ctx, func(tx *db.Tx) error {
+			if err := s.copyTurns(ctx, tx, from, latest, p, copied); err != nil {
 				return err
 			}
-			return forgetBeyond(ctx, tx, Message{Person: p, Conversation: copied}, settings.HistoryStored)
+			return ForgetBeyond(ctx, tx, p, copied, settings.HistoryStored)
 		})
 		if !errors.Is(err, db.ErrUnique) { // another node stored a message of the person meanwhile
 			return copied, err
@@ -269,9 +290,9 @@ type answeredTurn struct {
 }
 
 // latestAnswered returns the position of the latest answered message of a conversation.
-func (r *Service) latestAnswered(ctx context.Context, from Access) (seq int64, err error) {
-	err = r.db.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4`,
-		from.Person.Org, from.Person.User, from.ID, done).Scan(&seq)
+func (s *Store) latestAnswered(ctx context.Context, from Access) (seq int64, err error) {
+	err = s.db.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4`,
+		from.Person.Org, from.Person.User, from.ID, Done).Scan(&seq)
 	if err == nil && seq == 0 {
 		err = fault.New(fault.NotFound, "no conversation %s with an answer", from.ID).WithHint("GET /api/v1/orgs/ORG/users/USER/conversations lists those that you can read")
 	}
@@ -280,9 +301,9 @@ func (r *Service) latestAnswered(ctx context.Context, from Access) (seq int64, e
 
 // copyTurns copies the answered messages of a conversation, up to a position, after all
 // others of a person.
-func (r *Service) copyTurns(ctx context.Context, tx *db.Tx, from Access, latest int64, to profile.Person, copied string) error {
+func (s *Store) copyTurns(ctx context.Context, tx *db.Tx, from Access, latest int64, to profile.Person, copied string) error {
 	const answered = ` FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 AND seq <= $5`
-	which := []any{from.Person.Org, from.Person.User, from.ID, done, latest}
+	which := []any{from.Person.Org, from.Person.User, from.ID, Done, latest}
 	turns, err := db.All(ctx, tx, func(row db.Scanner) (t answeredTurn, err error) {
 		return t, row.Scan(&t.id, &t.message, &t.reply, &t.created, &t.ended)
 	}, `SELECT id, message, reply, created, ended`+answered+` ORDER BY seq`, which...)
@@ -294,7 +315,7 @@ func (r *Service) copyTurns(ctx context.Context, tx *db.Tx, from Access, latest 
 	if err != nil {
 		return err
 	}
-	if err := r.checkSpace(ctx, tx, to, more); err != nil {
+	if err := s.checkSpace(ctx, tx, to, more); err != nil {
 		return err
 	}
 	for _, t := range turns {
@@ -314,7 +335,7 @@ func (t answeredTurn) insertCopy(ctx context.Context, tx *db.Tx, to profile.Pers
 	id := "msg_" + rand.Text()
 	_, err = tx.Exec(ctx, `INSERT INTO talk_turns (id, org, person, seq, message_key, message, status, attempts, reply, failure, created, ended, node, conversation)
 		SELECT $1, $2, $3, coalesce(max(seq), 0) + 1, '', $4, $5, 1, $6, '', $7, $8, '', $9 FROM talk_turns WHERE org = $2 AND person = $3`,
-		id, to.Org, to.User, message, done, reply, t.created, t.ended, conversation)
+		id, to.Org, to.User, message, Done, reply, t.created, t.ended, conversation)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -26,6 +25,9 @@ type Attachment struct {
 	Data []byte `json:"-"` // nil if the message was loaded
 }
 
+// Same reports whether two attachments are the same, whatever their names.
+func (a Attachment) Same(b Attachment) bool { return a.Hash == b.Hash && a.MIME == b.MIME }
+
 // Attach adds an image, a sound or a file to a message.
 func (m *Message) Attach(media llm.Media) {
 	sum := sha256.Sum256(media.Data)
@@ -42,11 +44,6 @@ func (m Message) described() string {
 	return text
 }
 
-// sameAttachments reports whether two messages have the same attachments.
-func sameAttachments(a, b []Attachment) bool {
-	return slices.EqualFunc(a, b, func(a, b Attachment) bool { return a.Hash == b.Hash && a.MIME == b.MIME })
-}
-
 func saveMedia(ctx context.Context, tx *db.Tx, turn, id string, m llm.Media) error {
 	_, err := tx.Exec(ctx, `INSERT INTO talk_media (turn, id, name, mime, data) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (turn, id) DO UPDATE SET name = excluded.name, mime = excluded.mime, data = excluded.data`, turn, id, m.Name, m.MIME, m.Data)
@@ -60,15 +57,15 @@ type StoredMedia struct {
 }
 
 // storedMedia returns what is stored of a person's messages and answers.
-func storedMedia(ctx context.Context, tx *db.Tx, p profile.Person) (s StoredMedia, err error) {
+func storedMedia(ctx context.Context, tx *db.Tx, p profile.Person) (has StoredMedia, err error) {
 	err = tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(length(data)), 0) FROM talk_media
-		WHERE turn IN (SELECT id FROM talk_turns WHERE org = $1 AND person = $2)`, p.Org, p.User).Scan(&s.Count, &s.Bytes)
-	return s, err
+		WHERE turn IN (SELECT id FROM talk_turns WHERE org = $1 AND person = $2)`, p.Org, p.User).Scan(&has.Count, &has.Bytes)
+	return has, err
 }
 
 // checkSpace refuses more than may be stored of a person.
-func (r *Service) checkSpace(ctx context.Context, tx *db.Tx, p profile.Person, more StoredMedia) error {
-	limit := r.options.Stored
+func (s *Store) checkSpace(ctx context.Context, tx *db.Tx, p profile.Person, more StoredMedia) error {
+	limit := s.options.Stored
 	if limit == (StoredMedia{}) || more.Count == 0 {
 		return nil
 	}
@@ -83,59 +80,50 @@ func (r *Service) checkSpace(ctx context.Context, tx *db.Tx, p profile.Person, m
 	return nil
 }
 
-// saveAttachments stores the attachments of a message with it.
-func (r *Service) saveAttachments(ctx context.Context, tx *db.Tx, t *Turn) error {
-	more := StoredMedia{Count: len(t.Message.Attachments)}
-	for _, a := range t.Message.Attachments {
+// SaveAttachments stores the attachments of a message with it.
+func (s *Store) SaveAttachments(ctx context.Context, tx *db.Tx, turn string, m Message) error {
+	more := StoredMedia{Count: len(m.Attachments)}
+	for _, a := range m.Attachments {
 		more.Bytes += int64(len(a.Data))
 	}
-	if err := r.checkSpace(ctx, tx, t.Message.Person, more); err != nil {
+	if err := s.checkSpace(ctx, tx, m.Person, more); err != nil {
 		return err
 	}
-	for _, a := range t.Message.Attachments {
-		if err := saveMedia(ctx, tx, t.ID, a.ID, llm.Media{Name: a.Name, MIME: a.MIME, Data: a.Data}); err != nil {
+	for _, a := range m.Attachments {
+		if err := saveMedia(ctx, tx, turn, a.ID, llm.Media{Name: a.Name, MIME: a.MIME, Data: a.Data}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// attachments returns the attachments of a message for the agent.
-func (r *Service) attachments(ctx context.Context, t *Turn) (list []llm.Media, err error) {
-	for _, a := range t.Message.Attachments {
-		m := llm.Media{Name: a.Name, MIME: a.MIME, Data: a.Data}
-		if m.Data == nil {
-			if m, err = r.Media(ctx, t.ID, a.ID); err != nil {
+// Attachments returns the attachments of a message for the agent.
+func (s *Store) Attachments(ctx context.Context, turn string, m Message) (list []llm.Media, err error) {
+	for _, a := range m.Attachments {
+		media := llm.Media{Name: a.Name, MIME: a.MIME, Data: a.Data}
+		if media.Data == nil {
+			if media, err = s.Media(ctx, turn, a.ID); err != nil {
 				return nil, err
 			}
 		}
-		list = append(list, m)
+		list = append(list, media)
 	}
 	return list, nil
 }
 
-// show stores what a tool shows, so that people can load it, and then passes the event on.
-func (r *Service) show(ctx context.Context, t *Turn) func(agent.Event) {
-	return func(e agent.Event) {
-		if m, ok := e.(agent.Media); ok {
-			err := r.db.Write(ctx, func(tx *db.Tx) error {
-				if err := r.checkSpace(ctx, tx, t.Message.Person, StoredMedia{1, int64(len(m.Data))}); err != nil {
-					return err
-				}
-				return saveMedia(ctx, tx, t.ID, m.ID, llm.Media{Name: m.Name, MIME: m.MIME, Data: m.Data})
-			})
-			if err != nil {
-				r.options.Log.WarnContext(ctx, "store what a tool shows", "request_id", t.Message.RequestID, "tool", m.Tool, "error", err)
-			}
-			m.Data, e = nil, agent.Media{MediaInfo: m.MediaInfo}
+// SaveShown stores what a tool shows while it answers a person, so that people can load it.
+func (s *Store) SaveShown(ctx context.Context, turn string, p profile.Person, m agent.Media) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		if err := s.checkSpace(ctx, tx, p, StoredMedia{1, int64(len(m.Data))}); err != nil {
+			return err
 		}
-		t.emit(e)
-	}
+		return saveMedia(ctx, tx, turn, m.ID, llm.Media{Name: m.Name, MIME: m.MIME, Data: m.Data})
+	})
 }
 
 // Media returns an image, a sound or a file of a message or of its answer.
-func (r *Service) Media(ctx context.Context, turn, id string) (m llm.Media, err error) {
-	err = r.db.QueryRow(ctx, `SELECT name, mime, data FROM talk_media WHERE turn = $1 AND id = $2`, turn, id).Scan(&m.Name, &m.MIME, &m.Data)
+func (s *Store) Media(ctx context.Context, turn, id string) (m llm.Media, err error) {
+	err = s.db.QueryRow(ctx, `SELECT name, mime, data FROM talk_media WHERE turn = $1 AND id = $2`, turn, id).Scan(&m.Name, &m.MIME, &m.Data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, fault.New(fault.NotFound, "the message %s has nothing with the id %q", turn, id)
 	}

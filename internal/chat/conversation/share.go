@@ -70,33 +70,33 @@ type Access struct {
 
 // Access returns the conversation that an id means to a person: one of theirs, or one that
 // is shared with the caller. An unknown id is one of theirs, without messages.
-func (r *Service) Access(ctx context.Context, p profile.Person, id string) (Access, error) {
+func (s *Store) Access(ctx context.Context, p profile.Person, id string) (Access, error) {
 	own := Access{Person: p, ID: id}
 	ref, ok := parseReference(id)
-	if !ok || r.options.Shares == nil {
+	if !ok || s.options.Shares == nil {
 		return own, nil
 	}
-	if exists, err := r.exists(ctx, p, id); exists || err != nil {
+	if exists, err := s.exists(ctx, p, id); exists || err != nil {
 		return own, err
 	}
 	if slices.Contains(references(p, ref.id), ref) {
 		return Access{Person: p, ID: ref.id}, nil
 	}
-	level, err := r.options.Shares.Level(ctx, principal.Of(ctx), principal.Conversation, ref.String())
+	level, err := s.options.Shares.Level(ctx, principal.Of(ctx), principal.Conversation, ref.String())
 	if err != nil || level == principal.Nothing {
 		return own, err
 	}
-	return Access{ref.person(), ref.id, r.options.Shares.NameOf(ref.ownerID()), level}, nil
+	return Access{ref.person(), ref.id, s.options.Shares.NameOf(ref.ownerID()), level}, nil
 }
 
 // MayRead reports whether the conversation of somebody else's message is shared with the
 // caller.
-func (r *Service) MayRead(ctx context.Context, m Message) (bool, error) {
-	if r.options.Shares == nil {
+func (s *Store) MayRead(ctx context.Context, m Message) (bool, error) {
+	if s.options.Shares == nil {
 		return false, nil
 	}
 	for _, ref := range references(m.Person, m.Conversation) {
-		level, err := r.options.Shares.Level(ctx, principal.Of(ctx), principal.Conversation, ref.String())
+		level, err := s.options.Shares.Level(ctx, principal.Of(ctx), principal.Conversation, ref.String())
 		if err != nil || level.Permits(principal.See) {
 			return err == nil, err
 		}
@@ -106,12 +106,12 @@ func (r *Service) MayRead(ctx context.Context, m Message) (bool, error) {
 
 // shared lists the conversations that others share with the caller, for a person as whom the
 // caller chats in its own organisation.
-func (r *Service) shared(ctx context.Context, p profile.Person) (list []Conversation, err error) {
+func (s *Store) shared(ctx context.Context, p profile.Person) (list []Conversation, err error) {
 	who := principal.Of(ctx)
-	if r.options.Shares == nil || p.Org != cmp.Or(who.Org, profile.DefaultOrg) {
+	if s.options.Shares == nil || p.Org != cmp.Or(who.Org, profile.DefaultOrg) {
 		return nil, nil
 	}
-	ids, err := r.options.Shares.IDs(ctx, who, principal.Conversation)
+	ids, err := s.options.Shares.IDs(ctx, who, principal.Conversation)
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +120,13 @@ func (r *Service) shared(ctx context.Context, p profile.Person) (list []Conversa
 		if !ok || ref.person() == p {
 			continue
 		}
-		found, err := r.summaries(ctx, ref.person(), ref.id)
+		found, err := s.summaries(ctx, ref.person(), ref.id)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range found {
-			c.ID, c.Owner = id, r.options.Shares.NameOf(ref.ownerID())
-			if c.Shared, err = r.options.Shares.Level(ctx, who, principal.Conversation, id); err != nil {
+			c.ID, c.Owner = id, s.options.Shares.NameOf(ref.ownerID())
+			if c.Shared, err = s.options.Shares.Level(ctx, who, principal.Conversation, id); err != nil {
 				return nil, err
 			}
 			list = append(list, c)
@@ -138,12 +138,12 @@ func (r *Service) shared(ctx context.Context, p profile.Person) (list []Conversa
 
 // SharedConversation finds a conversation for those who share it, by the id that it has for
 // the caller or by the name that shares have for it.
-func (r *Service) SharedConversation(ctx context.Context, id string) (principal.Thing, error) {
-	ref, err := r.referenceOf(ctx, id)
+func (s *Store) SharedConversation(ctx context.Context, id string) (principal.Thing, error) {
+	ref, err := s.referenceOf(ctx, id)
 	if err != nil {
 		return principal.Thing{}, err
 	}
-	found, err := r.summaries(ctx, ref.person(), ref.id)
+	found, err := s.summaries(ctx, ref.person(), ref.id)
 	switch {
 	case err != nil:
 		return principal.Thing{}, err
@@ -155,10 +155,10 @@ func (r *Service) SharedConversation(ctx context.Context, id string) (principal.
 	return principal.Thing{ID: ref.String(), Owner: principal.Owner{ID: ref.ownerID(), Org: ref.org}, Title: found[0].Title}, nil
 }
 
-func (r *Service) referenceOf(ctx context.Context, id string) (reference, error) {
+func (s *Store) referenceOf(ctx context.Context, id string) (reference, error) {
 	if who := principal.Of(ctx); who.User != "" {
 		own := reference{who.Org, who.User, id}
-		if exists, err := r.exists(ctx, own.person(), id); exists || err != nil {
+		if exists, err := s.exists(ctx, own.person(), id); exists || err != nil {
 			return own, err
 		}
 	}
@@ -171,22 +171,22 @@ func (r *Service) referenceOf(ctx context.Context, id string) (reference, error)
 
 func errNoConversation(id string) error { return fault.New(fault.NotFound, "no conversation %s", id) }
 
-func (r *Service) exists(ctx context.Context, p profile.Person, id string) (exists bool, err error) {
-	err = r.db.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3)`, p.Org, p.User, id).Scan(&exists)
+func (s *Store) exists(ctx context.Context, p profile.Person, id string) (exists bool, err error) {
+	err = s.db.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3)`, p.Org, p.User, id).Scan(&exists)
 	return exists, err
 }
 
-// startConversation is called before a message is stored. Ids are used again, also the empty
+// Prepare is called before a message is stored. Ids are used again, also the empty
 // one: what was shared under this id was another conversation. One that somebody else shares
 // is not begun anew.
-func (r *Service) startConversation(ctx context.Context, m Message) error {
-	if r.options.Shares == nil {
+func (s *Store) Prepare(ctx context.Context, m Message) error {
+	if s.options.Shares == nil {
 		return nil
 	}
-	if exists, err := r.exists(ctx, m.Person, m.Conversation); exists || err != nil {
+	if exists, err := s.exists(ctx, m.Person, m.Conversation); exists || err != nil {
 		return err
 	}
-	access, err := r.Access(ctx, m.Person, m.Conversation)
+	access, err := s.Access(ctx, m.Person, m.Conversation)
 	if err != nil {
 		return err
 	}
@@ -194,17 +194,17 @@ func (r *Service) startConversation(ctx context.Context, m Message) error {
 		return fault.New(fault.Denied, "the conversation belongs to %s", access.Owner).
 			WithHint("go on in a copy of your own: POST /api/v1/orgs/ORG/users/USER/conversation/copy")
 	}
-	return r.endShares(ctx, m.Person, m.Conversation)
+	return s.endShares(ctx, m.Person, m.Conversation)
 }
 
 // endShares ends the shares of conversations that a person deleted.
-func (r *Service) endShares(ctx context.Context, p profile.Person, ids ...string) error {
-	if r.options.Shares == nil {
+func (s *Store) endShares(ctx context.Context, p profile.Person, ids ...string) error {
+	if s.options.Shares == nil {
 		return nil
 	}
 	for _, id := range ids {
 		for _, ref := range references(p, id) {
-			if err := r.options.Shares.End(ctx, principal.Conversation, ref.String()); err != nil {
+			if err := s.options.Shares.End(ctx, principal.Conversation, ref.String()); err != nil {
 				return err
 			}
 		}

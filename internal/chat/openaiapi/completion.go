@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/completion"
 	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -96,7 +96,7 @@ func (h *Handler) complete(w http.ResponseWriter, r *http.Request) error {
 }
 
 // completion checks a request and converts it.
-func (h *Handler) completion(r *http.Request, q *Request) (c conversation.Completion, err error) {
+func (h *Handler) completion(r *http.Request, q *Request) (c completion.Completion, err error) {
 	user := q.User
 	if user == "" {
 		user = q.SafetyIdentifier
@@ -127,7 +127,7 @@ func (h *Handler) completion(r *http.Request, q *Request) (c conversation.Comple
 }
 
 // answer answers a request, whole or as a stream. The error was sent to the client.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *Request, c conversation.Completion) (agent.Reply, error) {
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *Request, c completion.Completion) (agent.Reply, error) {
 	if q.Stream {
 		return h.stream(w, r, q, c)
 	}
@@ -158,7 +158,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *Request, c c
 // nullContent is the content of a message that only calls tools.
 var nullContent = (*string)(nil)
 
-func (h *Handler) ask(ctx context.Context, c conversation.Completion, emit func(agent.Event)) (agent.Reply, error) {
+func (h *Handler) ask(ctx context.Context, c completion.Completion, emit func(agent.Event)) (agent.Reply, error) {
 	reply, err := h.service.Complete(ctx, c, emit)
 	if err == nil {
 		return reply, nil
@@ -192,7 +192,7 @@ func finishOf(r agent.Reply) string {
 }
 
 // stream answers with server-sent events. A client that disconnects ends the answer.
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request, q *Request, c conversation.Completion) (agent.Reply, error) {
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request, q *Request, c completion.Completion) (agent.Reply, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	s := &events{

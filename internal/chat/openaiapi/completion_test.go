@@ -132,7 +132,7 @@ func TestStepsBelongToAPerson(t *testing.T) {
 			t.Errorf("request %d has the steps: %v\n%s", i, got, request.Body)
 		}
 	}
-	if _, err := f.service.Forget(t.Context(), profile.Person{Org: "default", User: "anna"}); err != nil {
+	if _, err := f.service.Conversations.Forget(t.Context(), profile.Person{Org: "default", User: "anna"}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -21,11 +21,12 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/completion"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
 	"github.com/luanette/luanette/internal/chat/spending"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -60,7 +61,7 @@ const dailyTokens = 1_000_000
 type fixture struct {
 	url     string
 	model   *llmtest.Server
-	service *conversation.Service
+	service *turn.Service
 	usage   *spending.Store
 }
 
@@ -94,7 +95,7 @@ func playModel(t *testing.T, provider string, server *llmtest.Server, o openaiap
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := conversation.Open(t.Context(), database, answerer, conversation.Options{})
+	service, err := turn.Open(t.Context(), database, answerer, turn.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func playModel(t *testing.T, provider string, server *llmtest.Server, o openaiap
 		t.Fatal(err)
 	}
 	auth := httpauth.New(httpauth.Options{Keys: keys, Peers: &owner.Peers{Local: owner.AsOwner}})
-	api := httptest.NewServer(auth.Mux(openaiapi.New(service, o).Routes()))
+	api := httptest.NewServer(auth.Mux(openaiapi.New(completion.New(service, database), o).Routes()))
 	t.Cleanup(func() {
 		api.CloseClientConnections()
 		api.Close()

@@ -17,7 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/queue"
-	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/completion"
 	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -31,14 +31,14 @@ type Options struct {
 
 // Handler serves everything under /v1.
 type Handler struct {
-	service *conversation.Service
+	service *completion.Service
 	options Options
 	rates   queue.RateLimiter
 	began   time.Time // the models' time of creation
 }
 
 // New makes the handler of a service.
-func New(service *conversation.Service, o Options) *Handler {
+func New(service *completion.Service, o Options) *Handler {
 	if o.Keepalive <= 0 {
 		o.Keepalive = 15 * time.Second
 	}
@@ -119,7 +119,7 @@ func (h *Handler) list(r *http.Request) ([]Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	modes, err := h.service.Profiles.Modes.Names(r.Context(), person.Org)
+	modes, err := h.service.Modes(r.Context(), person.Org)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (h *Handler) modeOf(ctx context.Context, model, org string) (string, error)
 	if !found {
 		return "", unknownModel(model)
 	}
-	modes, err := h.service.Profiles.Modes.Names(ctx, org)
+	modes, err := h.service.Modes(ctx, org)
 	if err != nil {
 		return "", err
 	}

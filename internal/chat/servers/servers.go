@@ -89,6 +89,9 @@ type Registry struct {
 
 // New returns the registry whose servers are part of profiles.
 func New(profiles *profile.Store, o Options) *Registry {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	return &Registry{o, profile.NewDocument[[]storedServer](profiles, "servers")}
 }
 

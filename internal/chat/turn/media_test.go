@@ -1,4 +1,4 @@
-package conversation_test
+package turn_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/turn"
 )
 
 // TestMediaSurviveARestart checks that the attachments of a message, and what a tool showed
@@ -23,10 +24,10 @@ func TestMediaSurviveARestart(t *testing.T) {
 		close(began)
 		<-ctx.Done()
 		return agent.Reply{}, ctx.Err()
-	}, conversation.Options{})
+	}, turn.Options{})
 	message := conversation.Message{Person: ann, Key: "k"}
 	message.Attach(llm.Media{Name: "a.png", MIME: "image/png", Data: []byte("photo")})
-	turn, err := service.Send(t.Context(), message)
+	sent, err := service.Send(t.Context(), message)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +36,11 @@ func TestMediaSurviveARestart(t *testing.T) {
 
 	service, _ = open(t, url, func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
 		return agent.Reply{Responses: []string{string(r.Attachments[0].Data)}}, nil
-	}, conversation.Options{})
-	if again, err := service.Send(t.Context(), message); err != nil || again.ID != turn.ID || answered(t, again).Text() != "photo" {
+	}, turn.Options{})
+	if again, err := service.Send(t.Context(), message); err != nil || again.ID != sent.ID || answered(t, again).Text() != "photo" {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if m, err := service.Media(t.Context(), turn.ID, "1.1.1"); err != nil || string(m.Data) != "shot" || m.MIME != "image/png" {
+	if m, err := service.Conversations.Media(t.Context(), sent.ID, "1.1.1"); err != nil || string(m.Data) != "shot" || m.MIME != "image/png" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	other := conversation.Message{Person: ann, Key: "k"}

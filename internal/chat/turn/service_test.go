@@ -1,4 +1,4 @@
-package conversation_test
+package turn_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/chat/servers"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -39,14 +40,14 @@ func echo(_ context.Context, r agent.Request, emit func(agent.Event)) (agent.Rep
 
 func store(t *testing.T) string { return dbtest.Fresh(t) }
 
-func open(t *testing.T, url string, a script, o conversation.Options) (*conversation.Service, func()) {
+func open(t *testing.T, url string, a script, o turn.Options) (*turn.Service, func()) {
 	t.Helper()
 	database, err := db.Open(t.Context(), url, dbtest.Options(url))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Secrets = secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}
-	service, err := conversation.Open(t.Context(), database, a, o)
+	o.Servers.Secrets = secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}
+	service, err := turn.Open(t.Context(), database, a, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func open(t *testing.T, url string, a script, o conversation.Options) (*conversa
 
 var ann = profile.Person{Org: "acme", User: "ann"}
 
-func say(t *testing.T, service *conversation.Service, p profile.Person, text string) *conversation.Turn {
+func say(t *testing.T, service *turn.Service, p profile.Person, text string) *turn.Turn {
 	t.Helper()
 	turn, err := service.Send(t.Context(), conversation.Message{Person: p, Text: text, RequestID: "r"})
 	if err != nil {
@@ -71,7 +72,7 @@ func say(t *testing.T, service *conversation.Service, p profile.Person, text str
 	return turn
 }
 
-func answered(t *testing.T, turn *conversation.Turn) agent.Reply {
+func answered(t *testing.T, turn *turn.Turn) agent.Reply {
 	t.Helper()
 	reply, err := turn.Wait(t.Context())
 	if err != nil {
@@ -80,9 +81,9 @@ func answered(t *testing.T, turn *conversation.Turn) agent.Reply {
 	return reply
 }
 
-func history(t *testing.T, service *conversation.Service, p profile.Person) (texts []string) {
+func history(t *testing.T, service *turn.Service, p profile.Person) (texts []string) {
 	t.Helper()
-	entries, _, err := service.History(t.Context(), p, 100, 0)
+	entries, _, err := service.Conversations.History(t.Context(), p, 100, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestOrderPerPerson(t *testing.T) {
 		busy[r.User] = false
 		mu.Unlock()
 		return agent.Reply{Responses: []string{"re: " + r.Message}}, nil
-	}, conversation.Options{})
+	}, turn.Options{})
 	var all sync.WaitGroup
 	for n := range people {
 		p := profile.Person{Org: "acme", User: fmt.Sprint("user", n)}
@@ -153,7 +154,7 @@ func TestFollowersSeeEverything(t *testing.T) {
 		<-hold
 		emit(agent.Text{Text: "b"})
 		return agent.Reply{Responses: []string{"ab"}}, nil
-	}, conversation.Options{})
+	}, turn.Options{})
 	turn := say(t, service, ann, "x")
 	var early strings.Builder
 	_, err := turn.Follow(t.Context(), func(e agent.Event) error {
@@ -177,7 +178,7 @@ func TestQueueIsBounded(t *testing.T) {
 		began <- struct{}{}
 		<-hold
 		return agent.Reply{Responses: []string{r.Message}}, nil
-	}, conversation.Options{Depth: 2})
+	}, turn.Options{Depth: 2})
 	first := say(t, service, ann, "0")
 	<-began // it is not queued any more
 	if second := say(t, service, ann, "1"); first.Queued || !second.Queued {
@@ -207,7 +208,7 @@ func TestRestart(t *testing.T) {
 		close(began)
 		<-ctx.Done()
 		return agent.Reply{}, ctx.Err()
-	}, conversation.Options{})
+	}, turn.Options{})
 	answered(t, say(t, service, ann, "first"))
 	broken := say(t, service, ann, "second")
 	say(t, service, ann, "third")
@@ -223,7 +224,7 @@ func TestRestart(t *testing.T) {
 		seen = append(seen, r.Message)
 		mu.Unlock()
 		return echo(ctx, r, emit)
-	}, conversation.Options{})
+	}, turn.Options{})
 	if n := len(again.Resumed()); n != 2 {
 		t.Errorf("%d turns run again, want 2", n)
 	}
@@ -246,14 +247,14 @@ func TestTurnIsGivenUpAfterItsAttempts(t *testing.T) {
 			close(began)
 			<-ctx.Done()
 			return agent.Reply{}, ctx.Err()
-		}, conversation.Options{Attempts: 2})
+		}, turn.Options{Attempts: 2})
 		if len(service.Resumed()) == 0 {
 			say(t, service, ann, "message")
 		}
 		<-began
 		leave()
 	}
-	service, _ := open(t, url, echo, conversation.Options{Attempts: 2})
+	service, _ := open(t, url, echo, turn.Options{Attempts: 2})
 	answered(t, say(t, service, ann, "next"))
 	if _, err := service.Resumed()[0].Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "interrupted 2 times") {
 		t.Errorf("got %v", err)
@@ -270,8 +271,8 @@ func TestTheSameKeyIsTheSameMessage(t *testing.T) {
 			return agent.Reply{}, fault.New(fault.Upstream, "no").WithHint("later")
 		}
 		return echo(ctx, r, emit)
-	}, conversation.Options{})
-	keyed := func(service *conversation.Service, text, key string) (agent.Reply, error) {
+	}, turn.Options{})
+	keyed := func(service *turn.Service, text, key string) (agent.Reply, error) {
 		turn, err := service.Send(t.Context(), conversation.Message{Person: ann, Text: text, Key: key})
 		if err != nil {
 			t.Fatal(err)
@@ -287,7 +288,7 @@ func TestTheSameKeyIsTheSameMessage(t *testing.T) {
 		}
 	}
 	leave()
-	service, _ = open(t, url, echo, conversation.Options{})
+	service, _ = open(t, url, echo, turn.Options{})
 	if reply, err := keyed(service, "good", "k1"); err != nil || reply.Text() != "re: good" {
 		t.Errorf("after a restart: %+v, %v", reply, err)
 	}
@@ -315,7 +316,7 @@ func TestHistory(t *testing.T) {
 			t.Error("an exchange without answer")
 		}
 		return echo(ctx, r, emit)
-	}, conversation.Options{})
+	}, turn.Options{})
 	if err := service.Profiles.Settings.Set(t.Context(), profile.Org("acme"), profile.Settings{HistoryStored: 4, HistorySent: 2}); err != nil {
 		t.Fatal(err)
 	}
@@ -328,14 +329,14 @@ func TestHistory(t *testing.T) {
 	if got := fmt.Sprint(history(t, service, ann)); got != "[2 → re: 2 3 → re: 3 4 → re: 4 5 → re: 5]" {
 		t.Errorf("stored %s", got)
 	}
-	page, total, err := service.History(t.Context(), ann, 2, 1)
+	page, total, err := service.Conversations.History(t.Context(), ann, 2, 1)
 	if err != nil || total != 4 || len(page) != 2 || page[0].UserMessage != "3" {
 		t.Errorf("%v %d %v", page, total, err)
 	}
 	if other := history(t, service, profile.Person{Org: "other", User: "ann"}); other != nil {
 		t.Errorf("another organisation sees %q", other)
 	}
-	if gone, err := service.Forget(t.Context(), ann); gone != 4 || err != nil {
+	if gone, err := service.Conversations.Forget(t.Context(), ann); gone != 4 || err != nil {
 		t.Errorf("%d, %v", gone, err)
 	}
 	if answered(t, say(t, service, ann, "again")); sent[6] != 0 {
@@ -351,7 +352,7 @@ func TestRequestOfATurn(t *testing.T) {
 	service, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		last = r
 		return echo(ctx, r, emit)
-	}, conversation.Options{Servers: upstreams})
+	}, turn.Options{Servers: servers.Options{Upstreams: upstreams}})
 	ctx := t.Context()
 	must := func(_ any, err error) {
 		t.Helper()
@@ -452,7 +453,7 @@ func (s *ownServers) Discover(context.Context, string) (int, error) { return 3, 
 func TestServersOfAnOrganisationAreUpstreams(t *testing.T) {
 	t.Parallel()
 	upstreams := &ownServers{own: []servers.Server{{ID: "fs", Enabled: true}}}
-	service, _ := open(t, store(t), echo, conversation.Options{Servers: upstreams})
+	service, _ := open(t, store(t), echo, turn.Options{Servers: servers.Options{Upstreams: upstreams}})
 	ctx, acme := t.Context(), profile.Person{Org: "acme"}
 	wiki := servers.Server{ID: "wiki", URL: "https://wiki.example", AuthToken: "one", Enabled: true}
 	put := func(p profile.Person, s servers.Server) error {
@@ -489,7 +490,7 @@ func TestServersOfAnOrganisationAreUpstreams(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	service, _ := open(t, store(t), echo, conversation.Options{})
+	service, _ := open(t, store(t), echo, turn.Options{})
 	ctx, org := t.Context(), profile.Person{Org: "acme"}
 	long := strings.Repeat("x", 9000)
 	tests := map[string]error{

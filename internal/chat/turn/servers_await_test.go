@@ -1,4 +1,4 @@
-package conversation_test
+package turn_test
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/servers"
+	"github.com/luanette/luanette/internal/chat/turn"
 )
 
 // startingServers are servers that were not tried yet.
@@ -34,7 +34,7 @@ func TestFirstMessageWaitsForServers(t *testing.T) {
 			t.Error("the agent began before the servers were tried")
 		}
 		return echo(ctx, r, emit)
-	}, conversation.Options{Servers: upstreams})
+	}, turn.Options{Servers: servers.Options{Upstreams: upstreams}})
 	for i, want := range []bool{true, false} {
 		var seen []agent.Event
 		if _, err := say(t, service, ann, "hi").Follow(t.Context(), func(e agent.Event) error { seen = append(seen, e); return nil }); err != nil {

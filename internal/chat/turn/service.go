@@ -1,35 +1,30 @@
-// Package conversation stores people's conversations with the agent: their messages and
-// answers, in order. A message is stored before it is
-// accepted. The messages of a person are answered one at a time in the order they
-// arrived, those of different people in parallel. A turn does not depend on the client
-// that sent the message, nor on a lock with a timeout: a turn that a crash interrupted
-// runs again after the restart, or on another node.
-package conversation
+// Package turn answers people's messages. A message is stored before it is accepted. The
+// messages of a person are answered one at a time in the order they arrived, those of different
+// people in parallel. A turn does not depend on the client that sent the message, nor on a lock
+// with a timeout: a turn that a crash interrupted runs again after the restart, or on another
+// node. Package conversation has what was said.
+//
+// A message takes this way: Send stores it, run waits until the earlier ones are answered
+// (await), lets the agent answer (attempt) and stores the outcome (finish) before anyone
+// receives it.
+package turn
 
 import (
 	"context"
-	"embed"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
-	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/chat/servers"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
-	"github.com/luanette/luanette/internal/store/personal"
 )
-
-// Migrations create the tables of the package.
-//
-//go:embed migrations/*.sql
-var Migrations embed.FS
 
 // Agent answers one message.
 type Agent interface {
@@ -38,14 +33,12 @@ type Agent interface {
 
 // Options are the options of a Service. The zero value of each field is usable.
 type Options struct {
-	Servers servers.Upstreams // that people and organisations use and add; nil means none
-	// Secrets encrypts the tokens of people's servers; without a key none can be stored.
-	Secrets  secret.Box
-	Shares   Shares      // of conversations; nil means that nothing is shared
-	Stored   StoredMedia // of one person; zero fields mean no limit
-	Depth    int         // waiting messages per person; zero means 50
-	Parallel int         // turns in parallel; zero means 64
-	Attempts int         // of a turn that crashes interrupt; zero means 3
+	Conversations conversation.Options
+	Servers       servers.Options // without upstreams there are no servers
+
+	Depth    int // waiting messages per person; zero means 50
+	Parallel int // turns in parallel; zero means 64
+	Attempts int // of a turn that crashes interrupt; zero means 3
 	// CurrentPrincipal returns the current rights of a principal that sent a message
 	// earlier; its error is the answer. Nil uses the rights it had.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
@@ -54,11 +47,6 @@ type Options struct {
 	Node string
 	// Broadcast calls Receive on the other nodes; nil means there are none.
 	Broadcast func(ctx context.Context, word string)
-	// OnForget removes what else is stored of a person's conversations when their
-	// history is deleted; may be nil.
-	OnForget func(ctx context.Context, p profile.Person) error
-	// OnForgetConversation does the same for one conversation; may be nil.
-	OnForgetConversation func(ctx context.Context, p profile.Person, conversation string) error
 	// CarryTrace returns a function that makes another context part of the trace of ctx: a
 	// turn belongs to the trace of its request. Nil means there are no traces.
 	CarryTrace func(ctx context.Context) func(context.Context) context.Context
@@ -69,8 +57,9 @@ type Options struct {
 
 // Service stores and answers messages. It is safe for concurrent use.
 type Service struct {
-	Profiles *profile.Store
-	Servers  *servers.Registry
+	Conversations *conversation.Store
+	Profiles      *profile.Store // of Conversations
+	Servers       *servers.Registry
 
 	db      *db.DB
 	agent   Agent
@@ -92,9 +81,10 @@ type Service struct {
 	onResume func(*Turn)
 }
 
-// Open migrates the tables and resumes interrupted turns.
+// Open opens the conversations of a database and resumes interrupted turns.
 func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, error) {
-	if err := database.Migrate(ctx, "talk", Migrations); err != nil { // the name from before the package was called conversation
+	store, err := conversation.Open(ctx, database, o.Conversations)
+	if err != nil {
 		return nil, err
 	}
 	if o.Depth <= 0 {
@@ -113,12 +103,11 @@ func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, e
 		o.Clock = clock.Real()
 	}
 	r := &Service{
+		Conversations: store, Profiles: store.Profiles, Servers: servers.New(store.Profiles, o.Servers),
 		db: database, agent: a, options: o,
 		slots:   make(chan struct{}, o.Parallel),
 		changes: map[profile.Person]chan struct{}{}, active: map[*Turn]context.CancelCauseFunc{}, turns: map[string]*Turn{},
 	}
-	r.Profiles = profile.New(database, r.now)
-	r.Servers = servers.New(r.Profiles, servers.Options{Upstreams: o.Servers, Secrets: o.Secrets, Log: o.Log})
 	r.background, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if o.Node == "" {
 		if err := r.recover(ctx); err != nil {
@@ -156,17 +145,6 @@ func (r *Service) Close() {
 
 func (r *Service) now() time.Time { return r.options.Clock.Now().UTC() }
 
-// Personal lists the tables with conversations.
-func Personal() []personal.Table {
-	return []personal.Table{
-		{Name: "talk_steps", Where: "turn IN (SELECT id FROM talk_turns WHERE person = PERSON)"},
-		{Name: "talk_media", Where: "turn IN (SELECT id FROM talk_turns WHERE person = PERSON)"},
-		{Name: "talk_client_calls", Where: "person = PERSON"},
-		{Name: "talk_turns", Where: "person = PERSON"},
-		{Name: "talk_documents", Where: "person = PERSON"},
-	}
-}
-
 // Started is published when a turn begins.
 type Started struct {
 	Turn      string `json:"turn"`
@@ -197,16 +175,3 @@ type Finished struct {
 // EventType is "chat.turn_finished".
 func (Finished) EventType() string  { return "chat.turn_finished" }
 func (f Finished) EventKey() string { return f.Turn }
-
-func finished(t *Turn, reply agent.Reply, err error, took time.Duration) Finished {
-	f := Finished{
-		Turn: t.ID, Person: t.Message.Person.String(), RequestID: t.Message.RequestID,
-		DurationMS: float64(took.Microseconds()) / 1000,
-		Iterations: reply.Iterations, ToolCalls: reply.ToolCalls, Model: reply.Model,
-		Input: reply.Usage.Input, Output: reply.Usage.Output, Cost: reply.Usage.Cost,
-	}
-	if err != nil {
-		f.Error = string(fault.CodeOf(err))
-	}
-	return f
-}

@@ -1,4 +1,4 @@
-package conversation_test
+package turn_test
 
 import (
 	"context"
@@ -11,9 +11,10 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/turn"
 )
 
-func sayIn(t *testing.T, service *conversation.Service, id, text string) *conversation.Turn {
+func sayIn(t *testing.T, service *turn.Service, id, text string) *turn.Turn {
 	t.Helper()
 	turn, err := service.Send(t.Context(), conversation.Message{Person: ann, Conversation: id, Text: text, RequestID: "r"})
 	if err != nil {
@@ -23,9 +24,9 @@ func sayIn(t *testing.T, service *conversation.Service, id, text string) *conver
 }
 
 // listed returns a person's conversations in a line.
-func listed(t *testing.T, service *conversation.Service, p profile.Person) (line string) {
+func listed(t *testing.T, service *turn.Service, p profile.Person) (line string) {
 	t.Helper()
-	list, err := service.Conversations(t.Context(), p)
+	list, err := service.Conversations.List(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,10 +50,10 @@ func TestConversations(t *testing.T) {
 			return halting(begun)(ctx, r, emit)
 		}
 		return agent.Reply{Responses: []string{"ok"}, Trace: "abc", Tools: []agent.UsedTool{{Tool: "x.y", Result: "42"}}}, nil
-	}, conversation.Options{OnForgetConversation: func(_ context.Context, p profile.Person, id string) error {
+	}, turn.Options{Conversations: conversation.Options{OnForgetConversation: func(_ context.Context, p profile.Person, id string) error {
 		forgotten = append(forgotten, p.User+"/"+id)
 		return nil
-	}})
+	}}})
 	answered(t, sayIn(t, service, "a", "first line\nsecond line"))
 	answered(t, sayIn(t, service, "b", "other"))
 	answered(t, sayIn(t, service, "a", "more"))
@@ -67,17 +68,17 @@ func TestConversations(t *testing.T) {
 	if got := listed(t, service, profile.Person{Org: "acme", User: "bob"}); got != "" {
 		t.Errorf("another person sees %q", got)
 	}
-	records, err := service.Records(t.Context(), ann, "a", 2)
+	records, err := service.Conversations.Records(t.Context(), ann, "a", 2)
 	if err != nil || len(records) != 2 || records[0].Message.Text != "more" || records[1].Status != "running" || records[1].ID != long.ID {
 		t.Errorf("%+v, %v", records, err)
 	}
 	if r := records[0].Reply; r.Trace != "abc" || len(r.Tools) != 1 || r.Tools[0].Result != "42" {
 		t.Errorf("stored %+v", r)
 	}
-	if records, err = service.Records(t.Context(), ann, "b", 9); err != nil || len(records) != 2 || fault.CodeOf(records[1].Err) != fault.Upstream {
+	if records, err = service.Conversations.Records(t.Context(), ann, "b", 9); err != nil || len(records) != 2 || fault.CodeOf(records[1].Err) != fault.Upstream {
 		t.Errorf("%+v, %v", records, err)
 	}
-	if _, err := service.ForgetConversation(t.Context(), ann, "a"); fault.CodeOf(err) != fault.Conflict {
+	if _, err := service.Conversations.ForgetConversation(t.Context(), ann, "a"); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("deleted while it is answered: %v", err)
 	}
 	err = service.Stop(t.Context(), long.ID)
@@ -85,7 +86,7 @@ func TestConversations(t *testing.T) {
 	if err := errors.Join(err, waited); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := service.ForgetConversation(t.Context(), ann, "a"); gone != 3 || err != nil {
+	if gone, err := service.Conversations.ForgetConversation(t.Context(), ann, "a"); gone != 3 || err != nil {
 		t.Errorf("%d, %v", gone, err)
 	}
 	if got, want := listed(t, service, ann), "b:other:2:false "; got != want || fmt.Sprint(forgotten) != "[ann/a]" {
@@ -97,7 +98,7 @@ func TestConversations(t *testing.T) {
 // of another.
 func TestHistoryOfEachConversation(t *testing.T) {
 	t.Parallel()
-	service, _ := open(t, store(t), echo, conversation.Options{})
+	service, _ := open(t, store(t), echo, turn.Options{})
 	if err := service.Profiles.Settings.Set(t.Context(), profile.Org("acme"), profile.Settings{HistoryStored: 2, HistorySent: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestAttachmentsOfAPerson(t *testing.T) {
 	for name, limit := range map[string]conversation.StoredMedia{"count": {Count: 2}, "bytes": {Bytes: 9}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			service, _ := open(t, store(t), echo, conversation.Options{Stored: limit})
+			service, _ := open(t, store(t), echo, turn.Options{Conversations: conversation.Options{Stored: limit}})
 			send := func(id string, p profile.Person, count int) error {
 				m := conversation.Message{Person: p, Conversation: id, Text: "look", RequestID: "r"}
 				for range count {
@@ -137,7 +138,7 @@ func TestAttachmentsOfAPerson(t *testing.T) {
 			if err := errors.Join(send("b", ann, 0), send("b", profile.Person{Org: "acme", User: "bob"}, 2)); err != nil {
 				t.Errorf("without attachments, and of another person: %v", err)
 			}
-			if _, err := service.ForgetConversation(t.Context(), ann, "a"); err != nil {
+			if _, err := service.Conversations.ForgetConversation(t.Context(), ann, "a"); err != nil {
 				t.Fatal(err)
 			}
 			if err := send("b", ann, 2); err != nil {

@@ -1,4 +1,4 @@
-package conversation
+package turn
 
 import (
 	"context"
@@ -11,41 +11,15 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
-	"github.com/luanette/luanette/internal/chat/profile"
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
-
-// Message is a message of a person.
-type Message struct {
-	RequestID    string         `json:"request_id"`
-	Person       profile.Person `json:"-"`
-	Client       string         `json:"client,omitempty"`
-	Model        string         `json:"model,omitempty"` // that answers; empty means the usual one
-	Key          string         `json:"-"`               // idempotency key of the client: the same key is the same message; may be empty
-	Conversation string         `json:"conversation,omitempty"`
-	Text         string         `json:"text"`
-	Attachments  []Attachment   `json:"attachments,omitempty"`
-	// Audio is the hash of the sound that Text was transcribed from, or "". The same sound
-	// is the same message, whatever was understood.
-	Audio      string `json:"audio,omitempty"`
-	Transcript string `json:"transcript,omitempty"` // what was understood
-	// Warnings are what the sender is told with the answer.
-	Warnings []string `json:"warnings,omitempty"`
-	Hint     string   `json:"hint,omitempty"` // language of the answer if the person has not chosen one
-	// Note is stored with the message for the sender: what it needs to know when the
-	// turn runs again after a restart.
-	Note json.RawMessage `json:"note,omitempty"`
-	// Asker is the principal that sent it, whose rights the turn has; nil means the
-	// local owner.
-	Asker *principal.Principal `json:"asker,omitempty"`
-}
 
 // Turn is a message and its answer in progress.
 type Turn struct {
 	ID      string
-	Message Message
+	Message conversation.Message
 	Queued  bool // earlier messages of the person were waiting when it arrived
 
 	attempts int
@@ -61,7 +35,7 @@ type Turn struct {
 	err     error
 }
 
-func newTurn(id string, m Message) *Turn {
+func newTurn(id string, m conversation.Message) *Turn {
 	return &Turn{ID: id, Message: m, changed: make(chan struct{})}
 }
 
@@ -118,7 +92,7 @@ func (t *Turn) change(f func()) {
 // Send accepts a message: it is stored when Send returns, and will be answered even if
 // the client disconnects or this node stops. A message with the key of an earlier one
 // returns the turn of that one, or tries it again if it failed.
-func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
+func (r *Service) Send(ctx context.Context, m conversation.Message) (*Turn, error) {
 	if err := m.Person.Check(); err != nil {
 		return nil, err
 	}
@@ -130,7 +104,7 @@ func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
 			return t, err
 		}
 	}
-	if err := r.startConversation(ctx, m); err != nil {
+	if err := r.Conversations.Prepare(ctx, m); err != nil {
 		return nil, err
 	}
 	t := newTurn("msg_"+rand.Text(), m)
@@ -152,7 +126,7 @@ func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
 
 // again returns the turn of a message that was sent before, to this node or another, or
 // nil. One that failed is tried again, as the person's last message.
-func (r *Service) again(ctx context.Context, m Message) (*Turn, error) {
+func (r *Service) again(ctx context.Context, m conversation.Message) (*Turn, error) {
 	t, status, err := r.lookUp(ctx, m)
 	if t == nil || err != nil {
 		return nil, err
@@ -163,7 +137,7 @@ func (r *Service) again(ctx context.Context, m Message) (*Turn, error) {
 	if here := r.registered(t.ID); here != nil {
 		return here, nil
 	}
-	if status == failed {
+	if status == conversation.Failed {
 		retried, err := r.retry(ctx, t, m)
 		if err != nil {
 			return nil, err
@@ -179,9 +153,9 @@ func (r *Service) again(ctx context.Context, m Message) (*Turn, error) {
 }
 
 // sameMessage refuses a key that belongs to another message.
-func sameMessage(before, now Message) error {
+func sameMessage(before, now conversation.Message) error {
 	sameText := before.Text == now.Text || before.Audio != "" && before.Audio == now.Audio
-	if sameText && before.Conversation == now.Conversation && sameAttachments(before.Attachments, now.Attachments) {
+	if sameText && before.Conversation == now.Conversation && slices.EqualFunc(before.Attachments, now.Attachments, conversation.Attachment.Same) {
 		return nil
 	}
 	return fault.New(fault.Conflict, "the message_key %q belongs to another message", now.Key).

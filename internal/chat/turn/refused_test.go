@@ -1,12 +1,12 @@
-package conversation_test
+package turn_test
 
 import (
 	"context"
 	"testing"
 
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -18,9 +18,9 @@ func TestRefusedByTheDatabase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := dbtest.Open(t, dbtest.SQLite(t))
-			service, err := conversation.Open(t.Context(), d, script(func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+			service, err := turn.Open(t.Context(), d, script(func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
 				return agent.Reply{Responses: []string{"re: " + r.Message}}, nil
-			}), conversation.Options{})
+			}), turn.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package conversation_test
+package turn_test
 
 import (
 	"context"
@@ -9,18 +9,19 @@ import (
 
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/turn"
 )
 
 // cluster opens a service per name on one database and connects their broadcasts.
-func cluster(t *testing.T, answer script, names ...string) map[string]*conversation.Service {
+func cluster(t *testing.T, answer script, names ...string) map[string]*turn.Service {
 	t.Helper()
 	url := store(t)
-	services := map[string]*conversation.Service{}
+	services := map[string]*turn.Service{}
 	var mu sync.Mutex
 	for _, name := range names {
 		service, _ := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 			return answer(context.WithValue(ctx, nodeKey{}, name), r, emit)
-		}, conversation.Options{Node: name, Broadcast: func(_ context.Context, notification string) {
+		}, turn.Options{Node: name, Broadcast: func(_ context.Context, notification string) {
 			mu.Lock()
 			defer mu.Unlock()
 			for other, service := range services {
@@ -58,7 +59,7 @@ func TestOrderAcrossNodes(t *testing.T) {
 		running--
 		return agent.Reply{Responses: []string{r.Message}}, nil
 	}, "a", "b", "c")
-	var turns []*conversation.Turn
+	var turns []*turn.Turn
 	var want []string
 	for i := range 30 {
 		text := fmt.Sprint(i)
@@ -111,7 +112,7 @@ func TestReassignedMessageIsAnsweredOnce(t *testing.T) {
 	if err := services["b"].TakeOver(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, turn := range []*conversation.Turn{retried, second} {
+	for _, turn := range []*turn.Turn{retried, second} {
 		if reply, err := turn.Wait(t.Context()); err != nil || reply.Text() != "b says "+turn.Message.Text {
 			t.Errorf("answered %q (%v)", reply.Text(), err)
 		}
@@ -120,7 +121,7 @@ func TestReassignedMessageIsAnsweredOnce(t *testing.T) {
 	if reply, err := first.Wait(t.Context()); err != nil || reply.Text() != "b says first" {
 		t.Errorf("the first node says %q (%v)", reply.Text(), err)
 	}
-	entries, total, err := services["a"].History(t.Context(), ann, 10, 0)
+	entries, total, err := services["a"].Conversations.History(t.Context(), ann, 10, 0)
 	if err != nil || total != 2 || entries[0].AssistantResponse != "b says first" {
 		t.Errorf("history %v (%v)", entries, err)
 	}
@@ -165,8 +166,8 @@ func TestDrain(t *testing.T) {
 		started <- struct{}{}
 		<-proceed
 		return agent.Reply{Responses: []string{r.Message}}, nil
-	}, conversation.Options{})
-	say := func(text string) *conversation.Turn {
+	}, turn.Options{})
+	say := func(text string) *turn.Turn {
 		turn, err := service.Send(t.Context(), conversation.Message{Person: ann, Text: text})
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package conversation_test
+package turn_test
 
 import (
 	"testing"

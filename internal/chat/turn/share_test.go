@@ -1,4 +1,4 @@
-package conversation_test
+package turn_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/govern/share"
 	"github.com/luanette/luanette/internal/store/db"
@@ -18,23 +19,12 @@ import (
 
 // sharing is a service with conversations of Ann and Ben, who use keys of acme, and of others.
 type sharing struct {
-	*conversation.Service
+	*turn.Service
 	t      *testing.T
 	shares *share.Store
 }
 
-// inheriting is a script that notes which conversations are copied.
-type inheriting struct {
-	script
-	copies *[]string
-}
-
-func (i inheriting) Inherit(_ context.Context, from profile.Person, id string, to profile.Person, _ string) error {
-	*i.copies = append(*i.copies, from.User+"/"+id+" to "+to.User)
-	return nil
-}
-
-func openSharing(t *testing.T, a conversation.Agent, o conversation.Options) sharing {
+func openSharing(t *testing.T, a script, o turn.Options) sharing {
 	t.Helper()
 	url := store(t)
 	database, err := db.Open(t.Context(), url, dbtest.Options(url))
@@ -45,12 +35,12 @@ func openSharing(t *testing.T, a conversation.Agent, o conversation.Options) sha
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Shares = shares
-	service, err := conversation.Open(t.Context(), database, a, o)
+	o.Conversations.Shares = shares
+	service, err := turn.Open(t.Context(), database, a, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shares.Register(principal.Conversation, service.SharedConversation)
+	shares.Register(principal.Conversation, service.Conversations.SharedConversation)
 	t.Cleanup(func() {
 		service.Close()
 		if err := database.Close(); err != nil {
@@ -101,11 +91,11 @@ func (o sharing) share(id string, may principal.Level) {
 // read returns the messages that an id means to somebody, and their owner and level.
 func (o sharing) read(who context.Context, p profile.Person, id string) (text string) {
 	o.t.Helper()
-	access, err := o.Access(who, p, id)
+	access, err := o.Conversations.Access(who, p, id)
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	records, err := o.Records(who, access.Person, access.ID, 100)
+	records, err := o.Conversations.Records(who, access.Person, access.ID, 100)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -119,7 +109,7 @@ func (o sharing) read(who context.Context, p profile.Person, id string) (text st
 // TestSharedConversationIsRead checks who reads a shared conversation, and until when.
 func TestSharedConversationIsRead(t *testing.T) {
 	t.Parallel()
-	o := openSharing(t, script(echo), conversation.Options{})
+	o := openSharing(t, echo, turn.Options{})
 	o.mustSay("plans/a", "hello")
 	o.mustSay("plans/a", "again")
 	o.mustSay("", "secret")
@@ -143,17 +133,17 @@ func TestSharedConversationIsRead(t *testing.T) {
 	if got := o.read(annsKey, ann, id); got != ": hello again" {
 		t.Errorf("the owner, by the name that shares have: %q", got)
 	}
-	list, err := o.Conversations(bens, ben)
+	list, err := o.Conversations.List(bens, ben)
 	if err != nil || len(list) != 1 || list[0].ID != id || list[0].Title != "hello" || list[0].Owner != "ann" || list[0].Shared != principal.See || list[0].Messages != 2 {
 		t.Errorf("Ben's list: %+v, %v", list, err)
 	}
-	if list, err := o.Conversations(annsKey, ann); err != nil || len(list) != 2 || list[0].Owner+list[1].Owner != "" {
+	if list, err := o.Conversations.List(annsKey, ann); err != nil || len(list) != 2 || list[0].Owner+list[1].Owner != "" {
 		t.Errorf("Ann's list: %+v, %v", list, err)
 	}
-	if list, err := o.Conversations(as(t, "", ""), ben); err != nil || len(list) != 0 {
+	if list, err := o.Conversations.List(as(t, "", ""), ben); err != nil || len(list) != 0 {
 		t.Errorf("Ben's list for a key of no organisation: %+v, %v", list, err)
 	}
-	if _, err := o.ForgetConversation(annsKey, ann, "plans/a"); err != nil {
+	if _, err := o.Conversations.ForgetConversation(annsKey, ann, "plans/a"); err != nil {
 		t.Fatal(err)
 	}
 	o.mustSay("plans/a", "new")
@@ -161,7 +151,7 @@ func TestSharedConversationIsRead(t *testing.T) {
 		t.Errorf("another conversation with the id of a deleted one: %q", got)
 	}
 	o.share("plans/a", principal.See)
-	if _, err := o.Forget(annsKey, ann); err != nil {
+	if _, err := o.Conversations.Forget(annsKey, ann); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := o.shares.OfCaller(annsKey); err != nil || len(list) > 0 {
@@ -172,15 +162,15 @@ func TestSharedConversationIsRead(t *testing.T) {
 // TestMessagesOfSharedConversations checks who reads one message.
 func TestMessagesOfSharedConversations(t *testing.T) {
 	t.Parallel()
-	o := openSharing(t, script(echo), conversation.Options{})
+	o := openSharing(t, echo, turn.Options{})
 	o.mustSay("a", "hello")
 	o.share("a", principal.See)
 	for id, want := range map[string]bool{"a": true, "b": false} {
-		if may, err := o.MayRead(as(t, "acme", "ben"), conversation.Message{Person: ann, Conversation: id}); may != want || err != nil {
+		if may, err := o.Conversations.MayRead(as(t, "acme", "ben"), conversation.Message{Person: ann, Conversation: id}); may != want || err != nil {
 			t.Errorf("%s: %v, %v", id, may, err)
 		}
 	}
-	if may, err := o.MayRead(as(t, "other", "ben"), conversation.Message{Person: ann, Conversation: "a"}); may || err != nil {
+	if may, err := o.Conversations.MayRead(as(t, "other", "ben"), conversation.Message{Person: ann, Conversation: "a"}); may || err != nil {
 		t.Errorf("in another organisation: %v, %v", may, err)
 	}
 }
@@ -189,7 +179,7 @@ func TestMessagesOfSharedConversations(t *testing.T) {
 // nothing of it is stored.
 func TestNobodyWritesInASharedConversation(t *testing.T) {
 	t.Parallel()
-	o := openSharing(t, script(echo), conversation.Options{})
+	o := openSharing(t, echo, turn.Options{})
 	o.mustSay("a", "hello")
 	o.share("a", principal.Use)
 	bens := as(t, "acme", "ben")
@@ -211,37 +201,43 @@ func TestCopyOfASharedConversation(t *testing.T) {
 	t.Parallel()
 	var copies []string
 	var history []agent.Exchange
-	o := openSharing(t, inheriting{func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	o := openSharing(t, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		history = r.History
 		reply, err := echo(ctx, r, emit)
 		reply.Trace = "trace"
 		return reply, err
-	}, &copies}, conversation.Options{Stored: conversation.StoredMedia{Count: 3}})
+	}, turn.Options{Conversations: conversation.Options{
+		Stored: conversation.StoredMedia{Count: 3},
+		OnCopy: func(_ context.Context, from profile.Person, id string, to profile.Person, _ string) error {
+			copies = append(copies, from.User+"/"+id+" to "+to.User)
+			return nil
+		},
+	}})
 	o.mustSay("a", "hello", llm.Media{Name: "a.txt", MIME: "text/plain", Data: []byte("attached")})
 	o.mustSay("a", "again", llm.Media{Name: "b.txt", MIME: "text/plain", Data: []byte("more")})
 	o.share("a", principal.See)
 	bens := as(t, "acme", "ben")
-	if _, err := o.Copy(bens, ben, "acme/ann/a"); fault.CodeOf(err) != fault.Denied || !strings.Contains(fault.HintOf(err), "ask ann") {
+	if _, err := o.Conversations.Copy(bens, ben, "acme/ann/a"); fault.CodeOf(err) != fault.Denied || !strings.Contains(fault.HintOf(err), "ask ann") {
 		t.Errorf("copied what may only be seen: %v", err)
 	}
-	if _, err := o.Copy(as(t, "other", "eve"), profile.Person{Org: "other", User: "eve"}, "acme/ann/a"); fault.CodeOf(err) != fault.NotFound {
+	if _, err := o.Conversations.Copy(as(t, "other", "eve"), profile.Person{Org: "other", User: "eve"}, "acme/ann/a"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("copied in another organisation: %v", err)
 	}
 	o.share("a", principal.Use)
-	id, err := o.Copy(bens, ben, "acme/ann/a")
+	id, err := o.Conversations.Copy(bens, ben, "acme/ann/a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Join(copies, ", ") != "ann/a to ben" {
 		t.Errorf("labels of %v", copies)
 	}
-	if _, err := o.Copy(bens, ben, "acme/ann/a"); fault.CodeOf(err) != fault.Limit {
+	if _, err := o.Conversations.Copy(bens, ben, "acme/ann/a"); fault.CodeOf(err) != fault.Limit {
 		t.Errorf("a second copy, with more files than Ben may have: %v", err)
 	}
-	if _, err := o.Forget(as(t, "acme", "ann"), ann); err != nil {
+	if _, err := o.Conversations.Forget(as(t, "acme", "ann"), ann); err != nil {
 		t.Fatal(err)
 	}
-	records, err := o.Records(bens, ben, id, 100)
+	records, err := o.Conversations.Records(bens, ben, id, 100)
 	if err != nil || len(records) != 2 {
 		t.Fatalf("%+v, %v", records, err)
 	}
@@ -249,7 +245,7 @@ func TestCopyOfASharedConversation(t *testing.T) {
 	if first.Message.Text != "hello" || first.Message.Conversation != id || first.Message.Asker != nil || first.Reply.Text() != "re: hello" || first.Reply.Trace != "" || first.Reply.Usage != (llm.Usage{}) {
 		t.Errorf("copied %+v", first)
 	}
-	if media, err := o.Media(bens, first.ID, "in.1"); err != nil || string(media.Data) != "attached" {
+	if media, err := o.Conversations.Media(bens, first.ID, "in.1"); err != nil || string(media.Data) != "attached" {
 		t.Errorf("its file: %q, %v", media.Data, err)
 	}
 	if _, err := o.say(bens, conversation.Message{Person: ben, Conversation: id, Text: "go on"}); err != nil || len(history) != 2 || history[1].User != "again\n[attached: b.txt]" {
@@ -260,10 +256,10 @@ func TestCopyOfASharedConversation(t *testing.T) {
 // TestOwnConversationIsCopied checks copies of one's own, and that old ones are deleted for new ones.
 func TestOwnConversationIsCopied(t *testing.T) {
 	t.Parallel()
-	o := openSharing(t, script(echo), conversation.Options{})
+	o := openSharing(t, echo, turn.Options{})
 	o.mustSay("a", "hello")
 	who := as(t, "acme", "ann")
-	if _, err := o.Copy(who, ann, "b"); fault.CodeOf(err) != fault.NotFound {
+	if _, err := o.Conversations.Copy(who, ann, "b"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("copied nothing: %v", err)
 	}
 	var err error
@@ -271,9 +267,9 @@ func TestOwnConversationIsCopied(t *testing.T) {
 		if copied > 200 {
 			t.Fatal("old conversations are not deleted for new ones")
 		}
-		_, err = o.Copy(who, ann, "a")
+		_, err = o.Conversations.Copy(who, ann, "a")
 	}
-	list, err := o.Conversations(who, ann)
+	list, err := o.Conversations.List(who, ann)
 	if err != nil || len(list) != 200 {
 		t.Errorf("%d conversations, %v", len(list), err)
 	}
@@ -285,7 +281,7 @@ func TestOwnConversationIsCopied(t *testing.T) {
 // TestWhoSharesAConversation checks that administrators do not: they could read it then.
 func TestWhoSharesAConversation(t *testing.T) {
 	t.Parallel()
-	o := openSharing(t, script(echo), conversation.Options{})
+	o := openSharing(t, echo, turn.Options{})
 	o.mustSay("a", "hello")
 	signedIn := principal.Principal{ID: "person:boss/acme", Org: "acme", User: "boss", Scopes: []principal.Scope{principal.Chat, principal.Org}}
 	for name, one := range map[string]struct {
@@ -330,7 +326,7 @@ func TestWhoSharesAConversation(t *testing.T) {
 // that has the name under which they are stored, nor the other way round.
 func TestConversationsWithoutAnOrganisation(t *testing.T) {
 	t.Parallel()
-	o := openSharing(t, script(echo), conversation.Options{})
+	o := openSharing(t, echo, turn.Options{})
 	mine := profile.Person{Org: profile.DefaultOrg, User: "ann"}
 	yours := profile.Person{Org: profile.DefaultOrg, User: "ben"}
 	if _, err := o.say(as(t, "", "ann"), conversation.Message{Person: mine, Conversation: "a", Text: "hello"}); err != nil {
@@ -381,7 +377,7 @@ func (l labels) Remember(_ context.Context, name string) error {
 func TestCopyInheritsLabels(t *testing.T) {
 	t.Parallel()
 	flow := labels{map[string]string{"talk:acme/ann/a": "secret"}, new(string)}
-	if err := (conversation.Assistant{Flow: flow}).Inherit(t.Context(), ann, "a", ben, "b"); err != nil || flow.stored["talk:acme/ben/b"] != "secret" || len(flow.stored) != 2 {
+	if err := (turn.Assistant{Flow: flow}).Inherit(t.Context(), ann, "a", ben, "b"); err != nil || flow.stored["talk:acme/ben/b"] != "secret" || len(flow.stored) != 2 {
 		t.Errorf("%v, %v", flow.stored, err)
 	}
 }

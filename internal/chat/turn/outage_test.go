@@ -1,4 +1,4 @@
-package conversation_test
+package turn_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/profile"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -42,7 +43,7 @@ func TestDatabaseOutage(t *testing.T) {
 		stopDatabase("end", r.User)
 		return agent.Reply{Responses: []string{"re: " + r.Message}}, err
 	})
-	service, err := conversation.Open(t.Context(), d, answer, conversation.Options{CurrentPrincipal: current, Node: "a"})
+	service, err := turn.Open(t.Context(), d, answer, turn.Options{CurrentPrincipal: current, Node: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestDatabaseOutage(t *testing.T) {
 			t.Errorf("%s: %q, %d outages, want 1", moment, got.Text(), moments[moment])
 		}
 		back.Wait()
-		if got, _, err := service.History(waits, turn.Message.Person, 100, 0); err != nil || len(got) != 1 {
+		if got, _, err := service.Conversations.History(waits, turn.Message.Person, 100, 0); err != nil || len(got) != 1 {
 			t.Errorf("%s: history %v (%v)", moment, got, err)
 		}
 	}

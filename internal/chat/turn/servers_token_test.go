@@ -1,13 +1,13 @@
-package conversation_test
+package turn_test
 
 import (
 	"context"
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/chat/servers"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -17,7 +17,7 @@ import (
 func TestAttackStoredTokens(t *testing.T) {
 	t.Parallel()
 	url := store(t)
-	service, _ := open(t, url, echo, conversation.Options{})
+	service, _ := open(t, url, echo, turn.Options{})
 	acme, other := profile.Person{Org: "acme", User: "ann"}, profile.Person{Org: "other", User: "ann"}
 	server := servers.Server{ID: "web", URL: "https://web.example", AuthToken: "hunter2", Enabled: true}
 	if _, err := service.Servers.Put(t.Context(), acme, server); err != nil {

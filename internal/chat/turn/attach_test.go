@@ -1,4 +1,4 @@
-package conversation_test
+package turn_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/turn"
 )
 
 // halting says something and then waits until it is cancelled.
@@ -29,19 +29,19 @@ func halting(begun chan<- struct{}) script {
 func TestStop(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
-	service, _ := open(t, store(t), halting(begun), conversation.Options{})
+	service, _ := open(t, store(t), halting(begun), turn.Options{})
 	long := say(t, service, ann, "long")
 	<-begun
 	waiting, next := say(t, service, ann, "waiting"), say(t, service, ann, "next")
-	for _, turn := range []*conversation.Turn{waiting, long} {
-		if err := service.Stop(t.Context(), turn.ID); err != nil {
+	for _, one := range []*turn.Turn{waiting, long} {
+		if err := service.Stop(t.Context(), one.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if reply := answered(t, long); reply.Text() != "so far" || reply.Stop != conversation.Stopped {
+	if reply := answered(t, long); reply.Text() != "so far" || reply.Stop != turn.Stopped {
 		t.Errorf("stopped: %+v", reply)
 	}
-	if reply := answered(t, waiting); reply.Text() != "" || reply.Stop != conversation.Stopped {
+	if reply := answered(t, waiting); reply.Text() != "" || reply.Stop != turn.Stopped {
 		t.Errorf("stopped while waiting: %+v", reply)
 	}
 	if reply := answered(t, next); reply.Text() != "re: next" {
@@ -72,12 +72,12 @@ func TestStopOnAnotherNode(t *testing.T) {
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	url := store(t)
-	service, leave := open(t, url, echo, conversation.Options{})
-	turn := say(t, service, ann, "hi")
-	answered(t, turn)
+	service, leave := open(t, url, echo, turn.Options{})
+	sent := say(t, service, ann, "hi")
+	answered(t, sent)
 	leave()
-	service, _ = open(t, url, echo, conversation.Options{})
-	again, err := service.Attach(t.Context(), turn.ID)
+	service, _ = open(t, url, echo, turn.Options{})
+	again, err := service.Attach(t.Context(), sent.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +101,11 @@ func TestJournalSurvivesARestart(t *testing.T) {
 		close(begun)
 		<-ctx.Done()
 		return agent.Reply{}, ctx.Err()
-	}, conversation.Options{})
-	turn := say(t, service, ann, "hi")
+	}, turn.Options{})
+	sent := say(t, service, ann, "hi")
 	<-begun
 	leave()
-	if _, err := turn.Wait(t.Context()); !isMoved(err) {
+	if _, err := sent.Wait(t.Context()); !isMoved(err) {
 		t.Errorf("the interrupted turn ended with %v", err)
 	}
 	var steps []string
@@ -120,8 +120,8 @@ func TestJournalSurvivesARestart(t *testing.T) {
 		}
 		later = r.Journal
 		return echo(ctx, r, emit)
-	}, conversation.Options{})
-	again, err := service.Attach(t.Context(), turn.ID)
+	}, turn.Options{})
+	again, err := service.Attach(t.Context(), sent.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

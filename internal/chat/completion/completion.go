@@ -1,4 +1,7 @@
-package conversation
+// Package completion answers conversations that a client keeps itself and sends as a whole, as
+// OpenAI's API has them. Of these only the agent's steps before a call of the client's tools are
+// stored.
+package completion
 
 import (
 	"context"
@@ -14,7 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/profile"
-	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -32,56 +35,46 @@ type Completion struct {
 	MaxTokens    int
 }
 
+// Service answers completions.
+type Service struct {
+	turns *turn.Service
+	db    *db.DB
+}
+
+// New returns the service that answers with the agent of turns, and stores steps in a database
+// with the tables of package conversation.
+func New(turns *turn.Service, database *db.DB) *Service { return &Service{turns, database} }
+
+// Modes lists the modes of an organisation that a completion can have.
+func (s *Service) Modes(ctx context.Context, org string) ([]string, error) {
+	return s.turns.Profiles.Modes.Names(ctx, org)
+}
+
 // Complete answers a conversation. Completions of a person have no order and are not
 // repeated after a crash: the client has the conversation and can send it again. Ending
 // ctx ends the answer.
-func (r *Service) Complete(ctx context.Context, c Completion, emit func(agent.Event)) (agent.Reply, error) {
-	if err := c.Person.Check(); err != nil {
-		return agent.Reply{}, err
-	}
-	if !r.startTurn() {
-		return agent.Reply{}, errLeaving
-	}
-	defer r.over()
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return agent.Reply{}, fault.Wrap(fault.Cancelled, context.Cause(ctx), "wait for other answers")
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(r.background, func() { cancel(errLeaving) })() //nolint:contextcheck // the service ends it too
-	ctx = c.Person.With(ctx, principal.Of(ctx))
-	request, err := r.completionRequest(ctx, c)
-	if err != nil {
-		return agent.Reply{}, err
-	}
-	t := newTurn(c.ID, Message{RequestID: c.RequestID, Person: c.Person})
-	r.options.Bus.PublishFor(principal.OwnerOf(ctx), Started{Turn: t.ID, Person: c.Person.String(), RequestID: c.RequestID})
-	began := time.Now()
-	reply, err := r.agent.Turn(ctx, request, emit)
-	r.options.Bus.PublishFor(principal.OwnerOf(ctx), finished(t, reply, err, time.Since(began)))
+func (s *Service) Complete(ctx context.Context, c Completion, emit func(agent.Event)) (agent.Reply, error) {
+	reply, err := s.turns.Answer(ctx, c.ID, c.Person, func(ctx context.Context) (agent.Request, error) { return s.request(ctx, c) }, emit)
 	if err != nil || len(reply.Calls) == 0 {
 		return reply, err
 	}
-	return reply, r.saveSteps(ctx, c.Person, &reply)
+	return reply, s.saveSteps(ctx, c.Person, &reply)
 }
 
-// completionRequest gathers what the agent needs.
-func (r *Service) completionRequest(ctx context.Context, c Completion) (agent.Request, error) {
-	prefs, err := r.Profiles.Preferences.Of(ctx, c.Person)
+// request gathers what the agent needs.
+func (s *Service) request(ctx context.Context, c Completion) (agent.Request, error) {
+	prefs, err := s.turns.Profiles.Preferences.Of(ctx, c.Person)
 	if err != nil {
 		return agent.Request{}, err
 	}
 	if c.Mode != "" {
 		prefs.Mode = c.Mode
 	}
-	messages, err := r.withSteps(ctx, c.Person, c.Messages)
+	messages, err := s.withSteps(ctx, c.Person, c.Messages)
 	if err != nil {
 		return agent.Request{}, err
 	}
-	request, err := r.requestOf(ctx, c.Person, prefs, func(string) {})
+	request, err := s.turns.RequestOf(ctx, c.Person, prefs, func(string) {})
 	request.ID, request.Client, request.Conversation = c.RequestID, c.Client, c.name()
 	request.Messages, request.Instructions, request.ClientTools, request.MaxTokens = messages, c.Instructions, c.Tools, c.MaxTokens
 	return request, err
@@ -109,14 +102,14 @@ const stepsAge = 7 * 24 * time.Hour
 
 // saveSteps stores the steps of a turn that ended with calls of the client's tools. The
 // calls get new ids, because those of some providers are not unique.
-func (r *Service) saveSteps(ctx context.Context, p profile.Person, reply *agent.Reply) error {
+func (s *Service) saveSteps(ctx context.Context, p profile.Person, reply *agent.Reply) error {
 	renameCalls(reply)
 	steps, err := json.Marshal(reply.Steps)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "encode the steps of an answer")
 	}
-	now := r.now()
-	return r.db.Write(ctx, func(tx *db.Tx) error {
+	now := time.Now()
+	return s.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM talk_client_calls WHERE created < $1`, now.Add(-stepsAge).UnixMicro()); err != nil {
 			return err
 		}
@@ -151,9 +144,9 @@ func renameCalls(reply *agent.Reply) {
 }
 
 // loadSteps returns the stored steps before a call, or nil.
-func (r *Service) loadSteps(ctx context.Context, p profile.Person, call string) (steps []llm.Message, err error) {
+func (s *Service) loadSteps(ctx context.Context, p profile.Person, call string) (steps []llm.Message, err error) {
 	var text string
-	err = r.db.QueryRow(ctx, `SELECT steps FROM talk_client_calls WHERE id = $1 AND org = $2 AND person = $3`, call, p.Org, p.User).Scan(&text)
+	err = s.db.QueryRow(ctx, `SELECT steps FROM talk_client_calls WHERE id = $1 AND org = $2 AND person = $3`, call, p.Org, p.User).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -165,12 +158,12 @@ func (r *Service) loadSteps(ctx context.Context, p profile.Person, call string) 
 
 // withSteps returns a client's conversation as the model saw it: with the stored steps,
 // one message after another of alternating roles, and a result for each call.
-func (r *Service) withSteps(ctx context.Context, p profile.Person, messages []llm.Message) ([]llm.Message, error) {
+func (s *Service) withSteps(ctx context.Context, p profile.Person, messages []llm.Message) ([]llm.Message, error) {
 	var all joined
 	for _, m := range messages {
 		steps := []llm.Message{m}
 		if uses := (llm.Answer{Blocks: m.Blocks}).Uses(); len(uses) > 0 {
-			stored, err := r.loadSteps(ctx, p, uses[0].ID)
+			stored, err := s.loadSteps(ctx, p, uses[0].ID)
 			if err != nil {
 				return nil, err
 			}

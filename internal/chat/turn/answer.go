@@ -1,4 +1,4 @@
-package conversation
+package turn
 
 import (
 	"context"
@@ -9,10 +9,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -78,7 +77,7 @@ func (r *Service) giveUp(ctx context.Context, t *Turn, cause error) {
 	if err == nil {
 		err = r.db.Exec(ctx, `UPDATE talk_turns SET status = $1, failure = $2, ended = $3 
 				WHERE id = $4 AND node = $5 AND (status = 'waiting' OR status = 'running' AND attempts = $6)`,
-			failed, string(why), r.now().UnixMicro(), t.ID, r.options.Node, t.attempts)
+			conversation.Failed, string(why), r.now().UnixMicro(), t.ID, r.options.Node, t.attempts)
 	}
 	if err != nil {
 		r.options.Log.ErrorContext(ctx, "failure of a message not stored", "request_id", t.Message.RequestID, "error", err)
@@ -178,11 +177,65 @@ func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err 
 	if strings.TrimSpace(request.Message) == "" && len(request.Attachments) == 0 { // it only chose a mode or a language
 		return r.confirm(ctx, t, request)
 	}
-	r.options.Bus.PublishFor(principal.OwnerOf(ctx), Started{Turn: t.ID, Person: t.Message.Person.String(), RequestID: t.Message.RequestID})
-	began := time.Now()
-	reply, err = r.agent.Turn(ctx, request, r.show(ctx, t))
-	r.options.Bus.PublishFor(principal.OwnerOf(ctx), finished(t, reply, err, time.Since(began)))
+	return r.ask(ctx, t.ID, t.Message.Person, request, r.show(ctx, t))
+}
+
+// ask lets the agent answer, between two events.
+func (r *Service) ask(ctx context.Context, id string, p profile.Person, request agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	owner, began := principal.OwnerOf(ctx), time.Now()
+	r.options.Bus.PublishFor(owner, Started{Turn: id, Person: p.String(), RequestID: request.ID})
+	reply, err := r.agent.Turn(ctx, request, emit)
+	end := Finished{
+		Turn: id, Person: p.String(), RequestID: request.ID, DurationMS: float64(time.Since(began).Microseconds()) / 1000,
+		Iterations: reply.Iterations, ToolCalls: reply.ToolCalls, Model: reply.Model,
+		Input: reply.Usage.Input, Output: reply.Usage.Output, Cost: reply.Usage.Cost,
+	}
+	if err != nil {
+		end.Error = string(fault.CodeOf(err))
+	}
+	r.options.Bus.PublishFor(owner, end)
 	return reply, err
+}
+
+// Answer lets the agent answer what gather asks of it for a person, beside the messages that
+// are stored: in no order, and not again after a crash. It waits until fewer are answered at a
+// time. Ending ctx ends the answer.
+func (r *Service) Answer(ctx context.Context, id string, p profile.Person, gather func(context.Context) (agent.Request, error), emit func(agent.Event)) (agent.Reply, error) {
+	if err := p.Check(); err != nil {
+		return agent.Reply{}, err
+	}
+	if !r.startTurn() {
+		return agent.Reply{}, errLeaving
+	}
+	defer r.over()
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return agent.Reply{}, fault.Wrap(fault.Cancelled, context.Cause(ctx), "wait for other answers")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.background, func() { cancel(errLeaving) })() //nolint:contextcheck // the service ends it too
+	ctx = p.With(ctx, principal.Of(ctx))
+	request, err := gather(ctx)
+	if err != nil {
+		return agent.Reply{}, err
+	}
+	return r.ask(ctx, id, p, request, emit)
+}
+
+// show stores what a tool shows, and then passes the event on.
+func (r *Service) show(ctx context.Context, t *Turn) func(agent.Event) {
+	return func(e agent.Event) {
+		if m, ok := e.(agent.Media); ok {
+			if err := r.Conversations.SaveShown(ctx, t.ID, t.Message.Person, m); err != nil {
+				r.options.Log.WarnContext(ctx, "store what a tool shows", "request_id", t.Message.RequestID, "tool", m.Tool, "error", err)
+			}
+			e = agent.Media{MediaInfo: m.MediaInfo}
+		}
+		t.emit(e)
+	}
 }
 
 // retryDB retries until the database is reachable again: an accepted message is
@@ -261,15 +314,15 @@ func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	if err != nil {
 		return agent.Request{}, err
 	}
-	history, err := r.latest(ctx, p, m.Conversation, settings.HistorySent)
+	history, err := r.Conversations.Latest(ctx, p, m.Conversation, settings.HistorySent)
 	if err != nil {
 		return agent.Request{}, err
 	}
-	attached, err := r.attachments(ctx, t)
+	attached, err := r.Conversations.Attachments(ctx, t.ID, t.Message)
 	if err != nil {
 		return agent.Request{}, err
 	}
-	request, err := r.requestOf(ctx, p, prefs, func(status string) { t.emit(agent.Status{Message: status}) })
+	request, err := r.RequestOf(ctx, p, prefs, func(status string) { t.emit(agent.Status{Message: status}) })
 	if err != nil {
 		return agent.Request{}, err
 	}
@@ -282,8 +335,8 @@ func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	return request, nil
 }
 
-// requestOf returns what all requests of a person have. It passes to say what it waits for.
-func (r *Service) requestOf(ctx context.Context, p profile.Person, prefs profile.Preferences, say func(status string)) (agent.Request, error) {
+// RequestOf returns what all requests of a person have. It passes to say what it waits for.
+func (r *Service) RequestOf(ctx context.Context, p profile.Person, prefs profile.Preferences, say func(status string)) (agent.Request, error) {
 	prompts, err := r.Profiles.Layers(ctx, p, prefs.Mode)
 	if err != nil {
 		return agent.Request{}, err
@@ -335,110 +388,4 @@ func (j journal) Save(ctx context.Context, s agent.Step) error {
 			return err
 		})
 	})
-}
-
-// Assistant answers messages with an agent. It tracks labelled data of a conversation
-// from turn to turn.
-type Assistant struct {
-	Agent *agent.Agent
-	Err   error // why there is no agent, if there is none
-	Flow  Flow
-}
-
-// Flow tracks which labelled data a context has read.
-type Flow interface {
-	Begin(ctx context.Context) context.Context
-	Recall(ctx context.Context, name string) error
-	Remember(ctx context.Context, name string) error
-}
-
-// About identifies the model; it is empty if there is none.
-func (a Assistant) About() llm.About {
-	if a.Agent == nil {
-		return llm.About{}
-	}
-	return a.Agent.About()
-}
-
-// Models identifies the models that a message can choose, the usual one first.
-func (a Assistant) Models() []llm.About {
-	if a.Agent == nil {
-		return nil
-	}
-	return a.Agent.Models()
-}
-
-// ForgetConversation removes what one conversation of a person left beside its history.
-func (a Assistant) ForgetConversation(ctx context.Context, p profile.Person, conversation string) error {
-	if a.Agent == nil {
-		return nil
-	}
-	return a.Agent.Reset(ctx, p.Org, p.User, conversation)
-}
-
-// Forget removes what a person's conversations left beside their history.
-func (a Assistant) Forget(ctx context.Context, p profile.Person) error {
-	if a.Agent == nil {
-		return nil
-	}
-	return a.Agent.Forget(ctx, p.Org, p.User)
-}
-
-// Scope returns the tools that turns with these servers may use.
-func (a Assistant) Scope(servers []agent.Server) *tool.Scope {
-	if a.Agent == nil {
-		return &tool.Scope{Allows: func(tool.Ref) bool { return false }}
-	}
-	return a.Agent.Scope(servers)
-}
-
-// flowRecord names what a conversation has read.
-func flowRecord(p profile.Person, conversation string) string {
-	return "talk:" + p.Org + "/" + p.User + "/" + conversation
-}
-
-// Inherit makes a conversation remember which labelled data another has read.
-func (a Assistant) Inherit(ctx context.Context, from profile.Person, id string, to profile.Person, copied string) error {
-	ctx = a.Flow.Begin(ctx)
-	if err := a.Flow.Recall(ctx, flowRecord(from, id)); err != nil {
-		return err
-	}
-	return a.Flow.Remember(ctx, flowRecord(to, copied))
-}
-
-// Turn answers one message.
-func (a Assistant) Turn(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
-	if a.Agent == nil {
-		return agent.Reply{RequestID: r.ID}, a.Err
-	}
-	ctx = a.Flow.Begin(ctx)
-	record := flowRecord(profile.Person{Org: r.Org, User: r.User}, r.Conversation)
-	if err := a.Flow.Recall(ctx, record); err != nil {
-		return agent.Reply{RequestID: r.ID}, err
-	}
-	reply, err := a.Agent.Turn(ctx, r, emit)
-	if problem := a.Flow.Remember(context.WithoutCancel(ctx), record); err == nil {
-		err = problem
-	}
-	return reply, err
-}
-
-// Scoper is an Agent that knows which tools turns may use.
-type Scoper interface {
-	Scope(servers []agent.Server) *tool.Scope
-}
-
-// InScope returns ctx with the tools that the conversations of the principal's person may
-// use, for jobs that were started in one. Outside of chats it is ctx.
-func (r *Service) InScope(ctx context.Context) (context.Context, error) {
-	p, in, err := profile.ActingFor(ctx)
-	scoper, can := r.agent.(Scoper)
-	if !in || !can || err != nil {
-		return ctx, err
-	}
-	offered, err := r.Servers.Offered(ctx, p, func(string) {})
-	if err != nil {
-		return ctx, err
-	}
-	return tool.WithScope(ctx, scoper.Scope(offered)), nil
 }
