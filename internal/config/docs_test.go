@@ -71,6 +71,7 @@ One table per tool server, ` + "`[upstreams.NAME]`" + `; NAME is its namespace i
 		}
 		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, typeName(field.Type), field.Tag.Get("help"))
 	}
+	fmt.Fprintf(&out, "\nA server that is added while Luanette runs can have %s.\n", strings.Join(addedKeys(), ", "))
 	out.WriteString(`
 ## Secrets
 
@@ -90,6 +91,16 @@ One table per webhook, ` + "`[hooks.NAME]`" + `: ` + "`POST /hooks/NAME`" + ` st
 `)
 	writeKeys(&out, reflect.TypeFor[Hook]())
 	return out.String()
+}
+
+// addedKeys are the settings that a server which is added at run time can have.
+func addedKeys() (keys []string) {
+	for field := range reflect.TypeFor[Upstream]().Fields() {
+		if field.Tag.Get("added") != "" {
+			keys = append(keys, "`"+keyOf(field)+"`")
+		}
+	}
+	return keys
 }
 
 func writeKeys(out *strings.Builder, table reflect.Type) {

@@ -137,9 +137,6 @@ type Secret struct {
 	Hosts []string `toml:"hosts,omitempty" help:"hosts that get the secret, such as api.github.com or git.example.org:8443; the program gets a placeholder, which is replaced in the headers of its requests to them; without hosts the program gets the secret itself; docs/network.md"`
 }
 
-// secretPrefix begins the value of a variable that refers to a secret.
-const secretPrefix = "secret:"
-
 // checkSecrets refuses secrets that cannot be used, and references to unknown ones.
 func (c *Config) checkSecrets() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
@@ -161,7 +158,7 @@ func (c *Config) checkSecrets() error {
 
 func (c *Config) checkReferences(upstream string, env map[string]string) error {
 	for _, variable := range slices.Sorted(maps.Keys(env)) {
-		name, refers := strings.CutPrefix(env[variable], secretPrefix)
+		name, refers := strings.CutPrefix(env[variable], secret.Prefix)
 		if _, known := c.Secrets[name]; !refers || known {
 			continue
 		}
@@ -179,7 +176,7 @@ func (c *Config) checkReferences(upstream string, env map[string]string) error {
 func (c *Config) withSecrets(env map[string]string) (plain map[string]string, held []profile.Credential) {
 	plain = maps.Clone(env)
 	for _, variable := range slices.Sorted(maps.Keys(env)) {
-		name, refers := strings.CutPrefix(env[variable], secretPrefix)
+		name, refers := strings.CutPrefix(env[variable], secret.Prefix)
 		s, known := c.Secrets[name]
 		switch {
 		case !refers || !known:
@@ -199,7 +196,7 @@ func (c *Config) withSecrets(env map[string]string) (plain map[string]string, he
 func (c *Config) usedSecrets(env map[string]string) []any {
 	var used []any
 	for _, variable := range slices.Sorted(maps.Keys(env)) {
-		if name, refers := strings.CutPrefix(env[variable], secretPrefix); refers {
+		if name, refers := strings.CutPrefix(env[variable], secret.Prefix); refers {
 			s := c.Secrets[name]
 			used = append(used, s.Value, s.Hosts)
 		}

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/redact"
-	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/config/toml"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -140,71 +137,17 @@ func (s setting) show(name string) (string, error) {
 // shown returns the value without secrets.
 func (s setting) shown() any {
 	if text, ok := s.field.Interface().(string); ok && s.secret != "" {
-		return hide(s.secret, text)
+		return tagged.Hide(s.secret, text)
 	}
 	return s.field.Interface()
 }
 
-const hiddenValue = "(hidden)"
-
-// hidePassword returns a URL without its password.
-func hidePassword(text string) string {
-	if strings.HasPrefix(text, "sqlite:") {
-		return text
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return hiddenValue // the position of the password is unknown
-	}
-	if query := u.Query(); query.Has("password") {
-		query.Del("password")
-		u.RawQuery = query.Encode()
-	}
-	if _, has := u.User.Password(); !has {
-		return u.String()
-	}
-	u.User = url.User(u.User.Username())
-	return strings.Replace(u.String(), "@", ":"+hiddenValue+"@", 1)
-}
-
-// hidden returns a copy of an entry without what its fields tag as secret, and without
-// arguments of an upstream that look so.
+// hidden returns an entry of a table as it is shown.
 func hidden[T any](entry T) T {
-	if u, ok := any(&entry).(*Upstream); ok {
-		u.Args = redact.Args(u.Args)
+	if own, ok := any(entry).(interface{ Hidden() T }); ok {
+		return own.Hidden()
 	}
-	_ = tagged.Texts(&entry, "secret", func(kind, text string) (string, error) { return hide(kind, text), nil })
-	return entry
-}
-
-// hide returns a text as it is shown; kind is the tag of its field.
-func hide(kind, text string) string {
-	switch kind {
-	case "all":
-		return secret.Shown(text)
-	case "values":
-		if secret.IsReference(text) && secret.Shown(text) == text || strings.HasPrefix(text, secretPrefix) {
-			return text
-		}
-		return hiddenValue
-	case "url":
-		return hidePassword(text)
-	case "address":
-		return hideQuery(hidePassword(text))
-	case "query":
-		return hideQuery(text)
-	}
-	if text == "" {
-		return ""
-	}
-	return hiddenValue
-}
-
-func hideQuery(text string) string {
-	if before, _, has := strings.Cut(text, "?"); has {
-		return before + "?" + hiddenValue
-	}
-	return text
+	return tagged.Hidden(entry)
 }
 
 // VisibleTo returns the configuration as somebody may see it. Only those who see everything

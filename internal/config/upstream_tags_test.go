@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/tagged/taggedtest"
 	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/config/configtest"
 )
@@ -19,21 +20,7 @@ import (
 // beside the file; it is part of what is trusted. Package upstream checks the other tags.
 func TestTagsOfUpstreams(t *testing.T) {
 	t.Parallel()
-	var fields []reflect.StructField
-	var find func(of reflect.Type, outer []int)
-	find = func(of reflect.Type, outer []int) {
-		for field := range of.Fields() {
-			field.Index = append(slices.Clone(outer), field.Index...)
-			switch {
-			case keyOf(field) == "-":
-			case field.Type.Kind() == reflect.Struct:
-				find(field.Type, field.Index)
-			default:
-				fields = append(fields, field)
-			}
-		}
-	}
-	find(reflect.TypeFor[Upstream](), nil)
+	fields := taggedtest.Fields(reflect.TypeFor[Upstream]())
 	for _, f := range fields {
 		const text = "https://h.example/?q=canary-of-a-test"
 		u := Upstream{Command: "x"}

@@ -27,6 +27,9 @@ import (
 // Hidden is shown in place of a secret.
 const Hidden = "[hidden]"
 
+// Prefix begins the value of a variable that refers to a secret of the configuration by its name.
+const Prefix = "secret:"
+
 // Text is a secret string. The zero value is no secret. It is read from configuration
 // like a string, and never written.
 type Text struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
 // Definition is a server as the configuration file has it, without its secrets.
@@ -33,19 +34,10 @@ func (s *Service) definition(r *http.Request) (any, error) {
 	if !there {
 		return nil, fault.New(fault.NotFound, "no server %q in %s", name, loaded.File).WithHint("`luanette upstream list` says where it comes from")
 	}
-	shown, err := config.ShownUpstream(entry)
-	if err != nil {
-		return nil, err
-	}
+	shown := entry.Shown()
 	d := Definition{Namespace: name, File: loaded.File, Place: loaded.UpstreamPlaces()[name], Settings: shown}
 	if entry.Command != "" {
-		words := []string{entry.Command}
-		args, _ := shown["args"].([]any)
-		for _, arg := range args {
-			text, _ := arg.(string)
-			words = append(words, text)
-		}
-		d.Command = commandline.Join(words)
+		d.Command = commandline.Join(append([]string{entry.Command}, entry.Hidden().Args...))
 	}
 	return d, nil
 }
@@ -53,17 +45,17 @@ func (s *Service) definition(r *http.Request) (any, error) {
 // settings are what the page sends about a server: the command line, and the other
 // settings by their keys in the file.
 type settings struct {
-	Command  string                `json:"command,omitempty"` // with its arguments, as in a shell
-	Env      map[string]string     `json:"env,omitempty"`
-	Sandbox  string                `json:"sandbox,omitempty"` // off, open or strict; if it is missing, a new program gets open
-	Settings config.UpstreamChange `json:"settings,omitempty"`
+	Command  string            `json:"command,omitempty"` // with its arguments, as in a shell
+	Env      map[string]string `json:"env,omitempty"`
+	Sandbox  string            `json:"sandbox,omitempty"` // off, open or strict; if it is missing, a new program gets open
+	Settings upstream.Change   `json:"settings,omitempty"`
 }
 
 // change returns all settings by their keys in the file.
-func (s settings) change() (config.UpstreamChange, error) {
-	change := config.UpstreamChange{}
-	for key, value := range s.Settings {
-		change[key] = value
+func (s settings) change() (upstream.Change, error) {
+	change := maps.Clone(s.Settings)
+	if change == nil {
+		change = upstream.Change{}
 	}
 	if s.Command != "" {
 		words, err := splitCommand(s.Command)
@@ -118,7 +110,7 @@ func (s *Service) addServer(r *http.Request) (any, error) {
 	if err := s.mayAddPrograms(r); err != nil {
 		return nil, err
 	}
-	entry, err := change.NewEntry(body.Namespace, s.Sources.Env)
+	entry, err := config.NewEntry(body.Namespace, change, s.Sources.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -143,12 +135,10 @@ func (s *Service) editServer(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Audit(r.Context(), "upstream.edit", name, asJSON(keysOf(change)))
+	s.Audit(r.Context(), "upstream.edit", name, asJSON(slices.Sorted(maps.Keys(change))))
 	s.Reload(r.Context())
 	return Added{name, file, config.SandboxNotes(s.Sources, name)}, nil
 }
-
-func keysOf(change config.UpstreamChange) []string { return slices.Sorted(maps.Keys(change)) }
 
 // remove removes a server from the configuration file.
 func (s *Service) remove(r *http.Request) (any, error) {
