@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/tools/tokencount"
 )
 
@@ -160,7 +160,7 @@ func TestCallToolOfDisconnectedServer(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.servers.unreachable["slow"] = "connecting"
-	if err := h.servers.Add(t.Context(), upstreamset.Server{Namespace: "slow"}); err != nil {
+	if err := h.servers.Add(t.Context(), "slow", upstream.Settings{}); err != nil {
 		t.Fatal(err)
 	}
 	view, err := h.call(t, "call_tool", `{"name":"slow.anything"}`)

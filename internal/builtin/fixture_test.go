@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/toolset"
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 // servers are upstreams inside the test: both their manager and their tools.
 type servers struct {
 	mu          sync.Mutex
-	desired     map[string]upstreamset.Server
+	desired     map[string]upstream.Settings
 	fixed       map[string]bool
 	offers      map[string][]tool.Info // tools of a server once it is connected
 	unreachable map[string]string      // why a server cannot be reached
@@ -43,7 +44,7 @@ type servers struct {
 
 func newServers() *servers {
 	return &servers{
-		desired: map[string]upstreamset.Server{}, fixed: map[string]bool{},
+		desired: map[string]upstream.Settings{}, fixed: map[string]bool{},
 		offers: map[string][]tool.Info{}, unreachable: map[string]string{},
 	}
 }
@@ -64,10 +65,10 @@ func (s *servers) offer(namespace string, tools map[string]string) *servers {
 	return s
 }
 
-func (s *servers) Add(_ context.Context, u upstreamset.Server) error {
+func (s *servers) Add(_ context.Context, namespace string, u upstream.Settings) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.desired[u.Namespace] = u
+	s.desired[namespace] = u
 	s.list()
 	return nil
 }
@@ -196,7 +197,7 @@ func open(t *testing.T) toolFixture {
 	c.Add(builtin.LimitedSet{Set: set, Keeper: scriptFixture.results, Shown: builtin.DefaultShown})
 	c.Add(scriptFixture.published)
 	for _, name := range []string{"fs", "music"} {
-		if err := s.Add(t.Context(), upstreamset.Server{Namespace: name, URL: "http://127.0.0.1:9/" + name}); err != nil {
+		if err := s.Add(t.Context(), name, upstream.Settings{URL: "http://127.0.0.1:9/" + name}); err != nil {
 			t.Fatal(err)
 		}
 	}

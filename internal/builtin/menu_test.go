@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/tokencount"
 )
@@ -24,7 +24,7 @@ func (h toolFixture) manyTools(t *testing.T, namespace string, count int) {
 		tools[fmt.Sprintf("tool_%d", i)] = `{"type":"object","properties":{"path":{"type":"string","description":"where it is, and some more words about that"}},"required":["path"]}`
 	}
 	h.servers.offer(namespace, tools)
-	if err := h.servers.Add(t.Context(), upstreamset.Server{Namespace: namespace, URL: "http://127.0.0.1:9/x"}); err != nil {
+	if err := h.servers.Add(t.Context(), namespace, upstream.Settings{URL: "http://127.0.0.1:9/x"}); err != nil {
 		t.Fatal(err)
 	}
 	h.catalog.Refresh(t.Context())

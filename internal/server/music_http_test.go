@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
-	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -93,7 +93,7 @@ func TestMusicUpstreamAtRunTime(t *testing.T) {
 	if has() {
 		t.Fatal("the local backend has the content of the upstream")
 	}
-	if err := local.srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: hootenanny.Space, URL: endpoint}); err != nil {
+	if err := local.srv.upstreams.Add(t.Context(), hootenanny.Space, upstream.Settings{URL: endpoint}); err != nil {
 		t.Fatal(err)
 	}
 	local.srv.upstreams.Await(t.Context(), hootenanny.Space)

@@ -9,7 +9,6 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
-	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
@@ -49,7 +48,7 @@ func TestUpstreamResourcesNotify(t *testing.T) {
 func TestUpstreamResourcesExist(t *testing.T) {
 	t.Parallel()
 	_, srv := start(t, config.Sources{})
-	if err := srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/mcp"}); err != nil {
+	if err := srv.upstreams.Add(t.Context(), "a", upstream.Settings{URL: "http://127.0.0.1:1/mcp"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, uri := range []string{"lua://namespaces", "lua://namespaces/a", "lua://tools", "lua://tools/a"} {

@@ -25,7 +25,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/jobs/job"
-	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 	"github.com/luanette/luanette/internal/store/artifact"
@@ -250,10 +250,10 @@ func TestConfiguredUpstreamIsNotReplaced(t *testing.T) {
 	if removed, err := srv.upstreams.Remove(t.Context(), "a"); !removed || err != nil {
 		t.Fatalf("Remove = %v, %v", removed, err)
 	}
-	if err := srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/evil"}); fault.CodeOf(err) != fault.Conflict {
+	if err := srv.upstreams.Add(t.Context(), "a", upstream.Settings{URL: "http://127.0.0.1:1/evil"}); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("added with another URL: %v", err)
 	}
-	if err := srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/a"}); err != nil {
+	if err := srv.upstreams.Add(t.Context(), "a", upstream.Settings{URL: "http://127.0.0.1:1/a"}); err != nil {
 		t.Fatal(err)
 	}
 	after, ok := srv.upstreams.Manager.Status("a")

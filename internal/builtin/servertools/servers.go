@@ -31,9 +31,9 @@ var texts embed.FS
 
 // Upstreams manages the connected tool servers.
 type Upstreams interface {
-	// Add adds u and returns at once; the connection is made in the background. Adding
+	// Add adds an upstream and returns at once; the connection is made in the background. Adding
 	// the same again changes nothing; another URL under the same name reconnects.
-	Add(ctx context.Context, u upstreamset.Server) error
+	Add(ctx context.Context, namespace string, s upstream.Settings) error
 	// Remove reports whether there was one.
 	Remove(ctx context.Context, namespace string) (removed bool, err error)
 	// List is sorted by name.
@@ -97,14 +97,14 @@ func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (Upstr
 		return UpstreamView{}, fault.New(fault.InvalidParams, "namespace %q is not a valid name", in.Namespace).
 			WithHint("use a letter, then at most 63 letters, digits, _ or -")
 	}
-	u := upstreamset.Server{Namespace: in.Namespace, URL: in.URL, Headers: in.Headers}
+	s := upstream.Settings{URL: in.URL, Headers: in.Headers}
 	if in.Transport != "auto" {
-		u.Transport = in.Transport
+		s.Transport = in.Transport
 	}
 	if in.Protocol != "auto" {
-		u.Protocol = in.Protocol
+		s.Protocol = in.Protocol
 	}
-	space, err := m.add(ctx, u)
+	space, err := m.add(ctx, in.Namespace, s)
 	if err != nil {
 		return UpstreamView{}, err
 	}
@@ -120,18 +120,18 @@ func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (Upstr
 
 // add adds an upstream and returns its namespace: for an administrator the one that was
 // asked for, for those who manage an organisation one of that.
-func (m mcpTools) add(ctx context.Context, u upstreamset.Server) (space string, err error) {
+func (m mcpTools) add(ctx context.Context, namespace string, s upstream.Settings) (space string, err error) {
 	if !principal.Of(ctx).ConnectsForAll() {
-		return m.addInOrg(ctx, u)
+		return m.addInOrg(ctx, namespace, s)
 	}
-	if u.URL, err = Target(ctx, m.policy, u.URL); err != nil {
+	if s.URL, err = Target(ctx, m.policy, s.URL); err != nil {
 		return "", err
 	}
-	if known, ok := m.upstreams.Status(u.Namespace); ok && known.Fixed && known.Endpoint != u.URL {
-		return "", fault.New(fault.Conflict, "namespace %s is defined in the configuration", u.Namespace).
-			WithHint("choose another namespace for %s", u.URL)
+	if known, ok := m.upstreams.Status(namespace); ok && known.Fixed && known.Endpoint != s.URL {
+		return "", fault.New(fault.Conflict, "namespace %s is defined in the configuration", namespace).
+			WithHint("choose another namespace for %s", s.URL)
 	}
-	return u.Namespace, m.upstreams.Add(ctx, u)
+	return namespace, m.upstreams.Add(ctx, namespace, s)
 }
 
 // Target checks the URL of a server to connect to and returns it in normal form.
@@ -324,16 +324,15 @@ func (m mcpTools) managedOrg(ctx context.Context, namespace string) (name, org s
 }
 
 // addInOrg adds an upstream for the caller's organisation and returns its namespace.
-func (m mcpTools) addInOrg(ctx context.Context, u upstreamset.Server) (space string, err error) {
-	name, org, err := m.managedOrg(ctx, u.Namespace)
+func (m mcpTools) addInOrg(ctx context.Context, namespace string, s upstream.Settings) (space string, err error) {
+	name, org, err := m.managedOrg(ctx, namespace)
 	if err != nil {
 		return "", err
 	}
-	u.Namespace = name
-	if u.URL, err = Target(ctx, m.orgs.CheckURL, u.URL); err != nil {
+	if s.URL, err = Target(ctx, m.orgs.CheckURL, s.URL); err != nil {
 		return "", err
 	}
-	return principal.InOrg(name, org), m.orgs.Connect(ctx, org, u)
+	return principal.InOrg(name, org), m.orgs.Connect(ctx, org, name, s)
 }
 
 // ownOfOrg returns the namespace of an upstream that was added for the caller's organisation;

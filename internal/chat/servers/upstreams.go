@@ -15,7 +15,6 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
-	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 )
 
 // orgUpstreams are the upstreams of the program. Servers of organisations are upstreams like
@@ -46,7 +45,7 @@ const authorization = "Authorization"
 // Put adds or changes an upstream. What an administrator adds for people without an
 // organisation is everybody's.
 func (u *orgUpstreams) Put(ctx context.Context, org string, s Server) (string, error) {
-	change := func(now upstreamstore.Server) (upstreamstore.Server, error) {
+	change := func(now upstream.Settings) (upstream.Settings, error) {
 		now.URL, now.Headers = s.URL, maps.Clone(now.Headers)
 		if delete(now.Headers, authorization); s.AuthToken != "" {
 			if now.Headers == nil {
@@ -56,7 +55,7 @@ func (u *orgUpstreams) Put(ctx context.Context, org string, s Server) (string, e
 		}
 		return now, nil
 	}
-	fresh, _ := change(upstreamstore.Server{})
+	fresh, _ := change(upstream.Settings{})
 	if !principal.Of(ctx).Admin() {
 		if s.Space == "" {
 			return principal.InOrg(s.ID, org), u.orgs.Add(ctx, org, s.ID, fresh)

@@ -15,22 +15,14 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
+	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
-// Server is an upstream to connect to: over the network, never a command.
-type Server struct {
-	Namespace string
-	URL       string
-	Transport string // "", "http" or "sse"
-	Protocol  string // "", "legacy" or "modern"
-	Headers   map[string]string
-}
-
-// over returns the stored settings of the server with this address. At the same origin the
-// other settings stay.
-func (want Server) over(before upstreamstore.Server) upstreamstore.Server {
+// over returns the stored settings of a server with the address of want. At the same origin
+// the other settings stay.
+func over(want, before upstream.Settings) upstream.Settings {
 	if !upstreamstore.SameOrigin(before.URL, want.URL) {
-		before = upstreamstore.Server{}
+		before = upstream.Settings{}
 	}
 	before.URL, before.Transport, before.Protocol, before.Headers = want.URL, want.Transport, want.Protocol, want.Headers
 	return before
@@ -38,11 +30,9 @@ func (want Server) over(before upstreamstore.Server) upstreamstore.Server {
 
 // Add adds an upstream for a user, on all nodes, or changes its address if a user added
 // it before.
-func (u *Set) Add(ctx context.Context, want Server) error {
-	name := want.Namespace
-	server := want.over(upstreamstore.Server{})
+func (u *Set) Add(ctx context.Context, name string, want upstream.Settings) error {
 	u.Audit(ctx, "upstream.add", name, []byte(want.URL))
-	if err := checkAdded(specOf(name, server)); err != nil {
+	if err := checkAdded(name, want); err != nil {
 		return err
 	}
 	u.mu.Lock()
@@ -50,23 +40,23 @@ func (u *Set) Add(ctx context.Context, want Server) error {
 	place := u.places[name]
 	u.mu.Unlock()
 	if taken {
-		if fixed.URL != server.URL {
+		if fixed.URL != want.URL {
 			return configuredFault(name, place).WithHint("choose another name")
 		}
 		return u.update(ctx, name, unremoved) // another node may have removed it just now
 	}
 	return u.update(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
-		next := server
+		next := upstreamstore.Entry{Settings: want}
 		if now != nil && !now.Removed {
-			next = want.over(now.Server)
+			next.Settings, next.Guarded = over(want, now.Settings), now.Guarded && upstreamstore.SameOrigin(now.Settings.URL, want.URL)
 		}
-		return &upstreamstore.Entry{Server: next}, nil
+		return &next, nil
 	})
 }
 
 // AddServer stores a server that did not exist before.
-func (u *Set) AddServer(ctx context.Context, name string, server upstreamstore.Server) error {
-	if err := checkAdded(specOf(name, server)); err != nil {
+func (u *Set) AddServer(ctx context.Context, name string, server upstream.Settings) error {
+	if err := checkAdded(name, server); err != nil {
 		return err
 	}
 	u.mu.Lock()
@@ -85,16 +75,16 @@ func (u *Set) AddServer(ctx context.Context, name string, server upstreamstore.S
 		if now != nil && !now.Removed {
 			return nil, takenFault(name)
 		}
-		return &upstreamstore.Entry{Server: server}, nil
+		return &upstreamstore.Entry{Settings: server}, nil
 	})
 }
 
 // EditServer changes a server that was added while the server runs.
-func (u *Set) EditServer(ctx context.Context, name string, change func(upstreamstore.Server) (upstreamstore.Server, error)) error {
-	checked := func(s upstreamstore.Server) (upstreamstore.Server, error) {
+func (u *Set) EditServer(ctx context.Context, name string, change func(upstream.Settings) (upstream.Settings, error)) error {
+	checked := func(s upstream.Settings) (upstream.Settings, error) {
 		s, err := change(s)
 		if err == nil {
-			err = checkAdded(specOf(name, s))
+			err = checkAdded(name, s)
 		}
 		return s, err
 	}
@@ -102,38 +92,38 @@ func (u *Set) EditServer(ctx context.Context, name string, change func(upstreams
 	if err != nil {
 		return err
 	}
-	if _, err := checked(base); err != nil {
+	if _, err := checked(base.Settings); err != nil {
 		return err
 	}
 	u.Audit(ctx, "upstream.edit", name, nil)
 	return u.update(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
-		before := base
+		next := upstreamstore.Entry{Settings: base.Settings, Guarded: base.Guarded, Removed: now.Disabled()}
 		if now != nil && !now.Removed {
-			before = now.Server
+			next.Settings, next.Guarded = now.Settings, now.Guarded
 		}
-		server, err := checked(before)
-		return &upstreamstore.Entry{Server: server, Removed: now.Disabled()}, err
+		next.Settings, err = checked(next.Settings)
+		return &next, err
 	})
 }
 
 // Editable returns the settings of a server that can be changed, or why they cannot.
-func (u *Set) Editable(name string) (upstreamstore.Server, error) {
+func (u *Set) Editable(name string) (upstream.Spec, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	origin, _ := u.origin(name)
 	switch origin {
 	case originConfig:
-		return upstreamstore.Server{}, configuredFault(name, u.places[name]).
+		return upstream.Spec{}, configuredFault(name, u.places[name]).
 			WithHint("change it there: the file is watched, and only what changed reconnects")
 	case OriginAdded:
-		return u.entries[name].Server, u.entries[name].Err
+		return specOf(u.entries[name]), u.entries[name].Err
 	case originStartup:
 		if spec := u.startup[name]; spec.URL != "" {
-			return upstreamstore.Server{URL: spec.URL}, nil
+			return upstream.Spec{Name: name, Settings: upstream.Settings{URL: spec.URL}}, nil
 		}
-		return upstreamstore.Server{}, fault.New(fault.Conflict, "upstream %s is a program that startup.lua starts", name).WithHint("change it there, and restart")
+		return upstream.Spec{}, fault.New(fault.Conflict, "upstream %s is a program that startup.lua starts", name).WithHint("change it there, and restart")
 	default:
-		return upstreamstore.Server{}, fault.New(fault.NotFound, "no upstream %q", name).WithHint("`luanette upstream list` lists them")
+		return upstream.Spec{}, fault.New(fault.NotFound, "no upstream %q", name).WithHint("`luanette upstream list` lists them")
 	}
 }
 
@@ -149,22 +139,22 @@ func (u *Set) Remove(ctx context.Context, name string) (removed bool, err error)
 	_, configured := u.configured[name]
 	_, startup := u.startup[name]
 	u.mu.Unlock()
-	var last upstreamstore.Server
+	var last upstreamstore.Entry
 	err = u.update(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		switch {
 		case configured || startup:
 			removed = now == nil || !now.Removed
 			return &upstreamstore.Entry{Removed: true}, nil
-		case now == nil || now.Removed && now.Server.URL == "":
+		case now == nil || now.Removed && now.Settings.URL == "":
 			removed = false
 			return now, nil
 		default:
-			removed, last = true, now.Server
+			removed, last = true, *now
 			return nil, nil
 		}
 	})
-	if err == nil && last.URL != "" {
-		u.rememberRemoved(name, last)
+	if err == nil && last.Settings.URL != "" {
+		u.rememberRemoved(last)
 	}
 	return removed, err
 }
@@ -172,15 +162,16 @@ func (u *Set) Remove(ctx context.Context, name string) (removed bool, err error)
 // maxUndo is how many removed servers can be brought back.
 const maxUndo = 100
 
-// rememberRemoved keeps the settings of a removed server, so that it can be restored as
-// long as this process runs.
-func (u *Set) rememberRemoved(name string, server upstreamstore.Server) {
+// rememberRemoved keeps the entry of a removed server, so that it can be restored as long as
+// this process runs.
+func (u *Set) rememberRemoved(entry upstreamstore.Entry) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.undo) >= maxUndo {
 		clear(u.undo)
 	}
-	u.undo[name] = server
+	entry.Removed = false
+	u.undo[entry.Name] = entry
 }
 
 // Disable disconnects an upstream on all nodes. It stays listed, and Restore enables it
@@ -198,7 +189,9 @@ func (u *Set) Disable(ctx context.Context, name string) error {
 		if now == nil {
 			return nil, fault.New(fault.NotFound, "no upstream %q", name).WithHint("`luanette upstream list` lists them")
 		}
-		return &upstreamstore.Entry{Removed: true, Server: now.Server}, nil
+		next := *now
+		next.Removed = true
+		return &next, nil
 	})
 }
 
@@ -212,11 +205,13 @@ func (u *Set) Restore(ctx context.Context, name string) error {
 	return u.update(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		switch {
 		case now == nil && there:
-			return &upstreamstore.Entry{Server: removed}, nil
+			return &removed, nil
 		case now == nil || !now.Removed:
 			return nil, fault.New(fault.Conflict, "upstream %q was not removed", name).WithHint("`luanette upstream list` shows the state of each")
-		case now.Server.URL != "":
-			return &upstreamstore.Entry{Server: now.Server}, nil
+		case now.Settings.URL != "":
+			next := *now
+			next.Removed = false
+			return &next, nil
 		}
 		return nil, nil
 	})
@@ -264,8 +259,13 @@ func callerName(ctx context.Context) string {
 	return cmp.Or(who.Name, who.ID)
 }
 
-// checkAdded says what is wrong with a server that is to be added.
-func checkAdded(spec upstream.Spec) error {
+// checkAdded says what is wrong with a server that a user adds.
+func checkAdded(name string, s upstream.Settings) error {
+	return cmp.Or(s.CheckAdded(), overlay.Rule{Aliases: s.Aliases}.Validate(), checkSpec(upstream.Spec{Name: name, Settings: s}))
+}
+
+// checkSpec says what is wrong with a server, and with its name.
+func checkSpec(spec upstream.Spec) error {
 	if IsPrivate(spec.Name) {
 		return fault.New(fault.InvalidParams, "names that begin with %s are reserved", privatePrefix).WithHint("choose another name")
 	}
@@ -286,7 +286,7 @@ func takenFault(name string) error {
 
 // AddLocal adds a server on this node only, for startup.lua.
 func (u *Set) AddLocal(spec upstream.Spec) error {
-	if err := checkAdded(spec); err != nil {
+	if err := checkSpec(spec); err != nil {
 		return err
 	}
 	u.mu.Lock()
@@ -353,28 +353,28 @@ func (o *Orgs) Find(org, name string) (string, error) {
 }
 
 // Add stores an upstream that the organisation did not have before.
-func (o *Orgs) Add(ctx context.Context, org, name string, server upstreamstore.Server) error {
+func (o *Orgs) Add(ctx context.Context, org, name string, server upstream.Settings) error {
 	return o.change(ctx, org, name, "upstream.add", func(now *upstreamstore.Entry) (upstreamstore.Entry, error) {
 		if now != nil {
 			return upstreamstore.Entry{}, takenFault(name)
 		}
-		return upstreamstore.Entry{Server: server}, nil
+		return upstreamstore.Entry{Settings: server}, nil
 	})
 }
 
 // Connect adds an upstream, or changes the address of one that the organisation added before,
 // and enables it.
-func (o *Orgs) Connect(ctx context.Context, org string, want Server) error {
-	return o.change(ctx, org, want.Namespace, "upstream.add", func(now *upstreamstore.Entry) (upstreamstore.Entry, error) {
+func (o *Orgs) Connect(ctx context.Context, org, name string, want upstream.Settings) error {
+	return o.change(ctx, org, name, "upstream.add", func(now *upstreamstore.Entry) (upstreamstore.Entry, error) {
 		if now == nil {
-			return upstreamstore.Entry{Server: want.over(upstreamstore.Server{})}, nil
+			return upstreamstore.Entry{Settings: want}, nil
 		}
-		return upstreamstore.Entry{Server: want.over(now.Server)}, nil
+		return upstreamstore.Entry{Settings: over(want, now.Settings)}, nil
 	})
 }
 
 // Edit changes an upstream that the organisation added. One that is disabled stays so.
-func (o *Orgs) Edit(ctx context.Context, org, name string, edit func(upstreamstore.Server) (upstreamstore.Server, error)) error {
+func (o *Orgs) Edit(ctx context.Context, org, name string, edit func(upstream.Settings) (upstream.Settings, error)) error {
 	if _, err := o.Find(org, name); err != nil { //nolint:contextcheck // it only looks at memory
 		return err
 	}
@@ -382,8 +382,8 @@ func (o *Orgs) Edit(ctx context.Context, org, name string, edit func(upstreamsto
 		if now == nil {
 			return upstreamstore.Entry{}, fault.New(fault.NotFound, "the organisation %s has added no upstream %q", org, name).WithHint("it was removed just now")
 		}
-		server, err := edit(now.Server)
-		return upstreamstore.Entry{Server: server, Removed: now.Removed}, err
+		server, err := edit(now.Settings)
+		return upstreamstore.Entry{Settings: server, Removed: now.Removed}, err
 	})
 }
 
@@ -394,7 +394,7 @@ func (o *Orgs) change(ctx context.Context, org, name, action string, next func(n
 		return err
 	}
 	space := principal.InOrg(name, org)
-	var stored upstreamstore.Server
+	var stored upstream.Settings
 	err := o.update(ctx, space, "@"+org, func(now *upstreamstore.Entry, among []*upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		switch {
 		case now == nil || now.Removed && !now.Disabled():
@@ -405,18 +405,18 @@ func (o *Orgs) change(ctx context.Context, org, name, action string, next func(n
 			}
 		case now.Err != nil:
 			return nil, now.Err
-		case !now.Server.Guarded:
+		case !now.Guarded:
 			return nil, fault.New(fault.Denied, "the operators of the server added %s for %s", name, org).WithHint("they can change it; you can remove it")
 		}
 		entry, err := next(now)
 		if err == nil {
-			err = checkOrgServer(space, entry.Server)
+			err = checkOrgServer(space, entry.Settings)
 		}
 		if err != nil {
 			return nil, err
 		}
-		entry.Server.Guarded = true
-		stored = entry.Server
+		entry.Guarded = true
+		stored = entry.Settings
 		return &entry, nil
 	})
 	if err == nil {
@@ -460,12 +460,12 @@ func (o *Orgs) count(among []*upstreamstore.Entry) (n int) {
 }
 
 // checkOrgServer refuses what an organisation cannot add.
-func checkOrgServer(space string, server upstreamstore.Server) error {
+func checkOrgServer(space string, server upstream.Settings) error {
 	if !slices.Contains(orgTransports, server.Transport) {
 		return fault.New(fault.Denied, "an organisation adds MCP servers over HTTP, not %s", server.Transport).
 			WithHint("the operators of the server can add it")
 	}
-	return checkAdded(specOf(space, server))
+	return checkAdded(space, server)
 }
 
 // update changes the stored entry of an upstream. next also gets the entries whose names have

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
-	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -21,7 +21,7 @@ func TestAddedUpstreamsAreShared(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, b := open(t, d, key, true), open(t, d, key, true)
 		ctx := principal.With(t.Context(), principal.Principal{ID: "1", Name: "ada"})
-		a.must(a.Add(ctx, upstreamset.Server{Namespace: "x", URL: unreachable, Headers: map[string]string{"Authorization": "Bearer s3cret"}}))
+		a.must(a.Add(ctx, "x", upstream.Settings{URL: unreachable, Headers: map[string]string{"Authorization": "Bearer s3cret"}}))
 		if status := a.want("x", "added", unreachable); status.By != "ada" || status.Changed.IsZero() || status.Fixed {
 			t.Errorf("status %+v", status)
 		}
@@ -88,8 +88,8 @@ func TestRefusals(t *testing.T) {
 	f.configure(map[string]string{"fixed": unreachable})
 	f.must(f.AddLocal(upstream.Spec{Name: "program", Settings: upstream.Settings{Command: "sleep"}}))
 	f.must(f.add("mine", unreachable))
-	server := upstreamstore.Server{URL: unreachable + "/2"}
-	unchanged := func(s upstreamstore.Server) (upstreamstore.Server, error) { return s, nil }
+	server := upstream.Settings{URL: unreachable + "/2"}
+	unchanged := func(s upstream.Settings) (upstream.Settings, error) { return s, nil }
 	refused(t, f.add("own-x", unreachable), fault.InvalidParams, "reserved")
 	refused(t, f.add("x", "not a url"), fault.InvalidParams, "upstream x")
 	refused(t, f.add("fixed", unreachable+"/2"), fault.Conflict, "luanette.toml:7")
@@ -98,12 +98,12 @@ func TestRefusals(t *testing.T) {
 	refused(t, f.UsePrivate(upstream.Spec{Name: "own-x"}, time.Now()), fault.InvalidParams, "neither url nor command")
 	refused(t, f.AddServer(ctx, "fixed", server), fault.Conflict, "change it there")
 	refused(t, f.AddServer(ctx, "mine", server), fault.Conflict, "already")
-	refused(t, f.AddServer(ctx, "x", upstreamstore.Server{}), fault.InvalidParams, "neither url nor command")
+	refused(t, f.AddServer(ctx, "x", upstream.Settings{}), fault.InvalidParams, "neither url nor command")
 	refused(t, f.EditServer(ctx, "fixed", unchanged), fault.Conflict, "luanette.toml:7")
 	refused(t, f.EditServer(ctx, "program", unchanged), fault.Conflict, "startup.lua")
 	refused(t, f.EditServer(ctx, "none", unchanged), fault.NotFound, "none")
-	refused(t, f.EditServer(ctx, "mine", func(upstreamstore.Server) (upstreamstore.Server, error) {
-		return upstreamstore.Server{URL: "no scheme"}, nil
+	refused(t, f.EditServer(ctx, "mine", func(upstream.Settings) (upstream.Settings, error) {
+		return upstream.Settings{URL: "no scheme"}, nil
 	}), fault.InvalidParams, "mine")
 	f.want("mine", "added", unreachable)
 	if _, err := f.Refresh(ctx, "none"); fault.CodeOf(err) != fault.NotFound {
@@ -117,19 +117,19 @@ func TestEditedSettings(t *testing.T) {
 	t.Parallel()
 	f := openAlone(t)
 	ctx := t.Context()
-	f.must(f.AddServer(ctx, "x", upstreamstore.Server{URL: unreachable, ReadOnly: true}))
-	f.must(f.EditServer(ctx, "x", func(s upstreamstore.Server) (upstreamstore.Server, error) {
+	f.must(f.AddServer(ctx, "x", upstream.Settings{URL: unreachable, ReadOnly: true}))
+	f.must(f.EditServer(ctx, "x", func(s upstream.Settings) (upstream.Settings, error) {
 		s.DisabledTools = []string{"rm"}
 		return s, nil
 	}))
 	f.must(f.add("x", unreachable+"/2"))
 	got, err := f.Editable("x")
-	want := upstreamstore.Server{URL: unreachable + "/2", ReadOnly: true, DisabledTools: []string{"rm"}}
-	if err != nil || !got.Equal(want) {
+	want := upstream.Settings{URL: unreachable + "/2", ReadOnly: true, DisabledTools: []string{"rm"}}
+	if err != nil || !tagged.Same(got.Settings, want, "") {
 		t.Errorf("settings %+v, %v; want %+v", got, err, want)
 	}
 	f.must(f.add("x", "http://127.0.0.1:2/mcp"))
-	if got, err := f.Editable("x"); err != nil || !got.Equal(upstreamstore.Server{URL: "http://127.0.0.1:2/mcp"}) {
+	if got, err := f.Editable("x"); err != nil || !tagged.Same(got.Settings, upstream.Settings{URL: "http://127.0.0.1:2/mcp"}, "") {
 		t.Errorf("settings at another origin: %+v, %v", got, err)
 	}
 }
@@ -141,7 +141,7 @@ func TestAddedUpstreamIsDisabledAndRestored(t *testing.T) {
 	for _, persistent := range []bool{true, false} {
 		f := open(t, dbtest.Open(t, dbtest.SQLite(t)), key, persistent)
 		ctx := t.Context()
-		want := upstreamstore.Server{URL: unreachable, Headers: map[string]string{"Authorization": "Bearer s3cret"}, Aliases: map[string]string{"ls": "list"}}
+		want := upstream.Settings{URL: unreachable, Headers: map[string]string{"Authorization": "Bearer s3cret"}, Aliases: map[string]string{"ls": "list"}}
 		f.must(f.AddServer(ctx, "x", want))
 		f.must(f.Disable(ctx, "x"))
 		if status := f.want("x", "added", unreachable); status.State != upstreamset.StateRemoved || f.Has("x") {
@@ -154,7 +154,7 @@ func TestAddedUpstreamIsDisabledAndRestored(t *testing.T) {
 		}
 		f.want("x", "", "")
 		f.must(f.Restore(ctx, "x"))
-		if got, err := f.Editable("x"); err != nil || !got.Equal(want) || !f.Has("x") {
+		if got, err := f.Editable("x"); err != nil || !tagged.Same(got.Settings, want, "") || !f.Has("x") {
 			t.Errorf("restored %+v, %v", got, err)
 		}
 		refused(t, f.Restore(ctx, "x"), fault.Conflict, "was not removed")

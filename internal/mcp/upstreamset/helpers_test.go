@@ -105,7 +105,7 @@ func (f *fixture) configure(servers map[string]string) {
 }
 
 func (f *fixture) add(name, url string) error {
-	return f.Add(f.t.Context(), upstreamset.Server{Namespace: name, URL: url})
+	return f.Add(f.t.Context(), name, upstream.Settings{URL: url})
 }
 
 // want checks the origin and the address of an upstream; "" means that there is none.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
-	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -34,7 +34,7 @@ func TestNodesDoNotExceedTheNumberOfAnOrganisation(t *testing.T) {
 			for n, node := range nodes {
 				for i := range each {
 					adding.Go(func() {
-						results <- node.Add(t.Context(), "acme", fmt.Sprintf("s%d-%d", n, i), upstreamstore.Server{URL: unreachable})
+						results <- node.Add(t.Context(), "acme", fmt.Sprintf("s%d-%d", n, i), upstream.Settings{URL: unreachable})
 					})
 				}
 			}
@@ -52,7 +52,7 @@ func TestNodesDoNotExceedTheNumberOfAnOrganisation(t *testing.T) {
 			if err != nil || added != most || len(stored) != most {
 				t.Errorf("%d were added, %d are stored, %v; want %d", added, len(stored), err, most)
 			}
-			if err := nodes[1].Add(t.Context(), "Acme", "other", upstreamstore.Server{URL: unreachable}); err != nil {
+			if err := nodes[1].Add(t.Context(), "Acme", "other", upstream.Settings{URL: unreachable}); err != nil {
 				t.Errorf("another organisation: %v", err)
 			}
 		})
@@ -67,38 +67,38 @@ func TestOrganisationChangesItsOwn(t *testing.T) {
 		f := open(t, dbtest.Open(t, dbtest.SQLite(t)), key, persistent)
 		f.configure(map[string]string{"fixed@acme": unreachable, "wiki": unreachable})
 		o, ctx := f.orgs(2), t.Context()
-		server := upstreamstore.Server{URL: unreachable, Headers: map[string]string{"X-Key": "s3cret"}}
+		server := upstream.Settings{URL: unreachable, Headers: map[string]string{"X-Key": "s3cret"}}
 		f.must(o.Add(ctx, "acme", "wiki", server))
 		refused(t, o.Add(ctx, "acme", "wiki", server), fault.Conflict, "already")
 		refused(t, o.Add(ctx, "acme", "fixed", server), fault.Conflict, "configuration")
 		refused(t, o.Add(ctx, "acme", "wiki@beta", server), fault.InvalidParams, "not a valid name")
 		refused(t, o.Add(ctx, "a%", "wiki", server), fault.InvalidParams, "organisation")
-		refused(t, o.Connect(ctx, "acme", upstreamset.Server{Namespace: "pets", URL: unreachable, Transport: "openapi"}), fault.Denied, "over HTTP")
+		refused(t, o.Connect(ctx, "acme", "pets", upstream.Settings{URL: unreachable, Transport: "openapi"}), fault.Denied, "over HTTP")
 
 		moved := unreachable + "/2"
-		f.must(o.Edit(ctx, "acme", "wiki", func(s upstreamstore.Server) (upstreamstore.Server, error) {
-			s.URL, s.Guarded = moved, false
+		f.must(o.Edit(ctx, "acme", "wiki", func(s upstream.Settings) (upstream.Settings, error) {
+			s.URL = moved
 			return s, nil
 		}))
 		f.want("wiki@acme", "added", moved)
 		if s, err := f.Editable("wiki@acme"); err != nil || !s.Guarded || s.Headers["X-Key"] != "s3cret" {
 			t.Errorf("the edited server is %+v, %v", s, err)
 		}
-		same := func(s upstreamstore.Server) (upstreamstore.Server, error) { return s, nil }
+		same := func(s upstream.Settings) (upstream.Settings, error) { return s, nil }
 		for _, name := range []string{"fixed", "none", "wiki@acme"} {
 			refused(t, o.Edit(ctx, "acme", name, same), fault.NotFound, "operators")
 		}
 		refused(t, o.Edit(ctx, "beta", "wiki", same), fault.NotFound, "has added no upstream")
 
 		f.must(f.Disable(ctx, "wiki@acme"))
-		f.must(o.Edit(ctx, "acme", "wiki", func(s upstreamstore.Server) (upstreamstore.Server, error) {
+		f.must(o.Edit(ctx, "acme", "wiki", func(s upstream.Settings) (upstream.Settings, error) {
 			s.ReadOnly = true
 			return s, nil
 		}))
 		if s := f.want("wiki@acme", "added", moved); s.State != upstreamset.StateRemoved {
 			t.Errorf("a disabled server is %s after a change", s.State)
 		}
-		f.must(o.Connect(ctx, "acme", upstreamset.Server{Namespace: "wiki", URL: unreachable}))
+		f.must(o.Connect(ctx, "acme", "wiki", upstream.Settings{URL: unreachable}))
 		if s := f.want("wiki@acme", "added", unreachable); s.State == upstreamset.StateRemoved {
 			t.Error("connecting does not enable it")
 		}
@@ -106,9 +106,27 @@ func TestOrganisationChangesItsOwn(t *testing.T) {
 			t.Errorf("the connected server is %+v, %v", s, err)
 		}
 
+		guarded := func(after string) {
+			if s, err := f.Editable("wiki@acme"); err != nil || !s.Guarded {
+				t.Errorf("after %s it is %+v, %v", after, s, err)
+			}
+		}
+		f.must(f.Disable(ctx, "wiki@acme"))
+		f.must(f.Restore(ctx, "wiki@acme"))
+		guarded("it was disabled and restored")
+		f.must(f.EditServer(ctx, "wiki@acme", same))
+		guarded("an operator changed it")
+		f.must(f.add("wiki@acme", unreachable))
+		guarded("an operator connected it")
+		if _, err := f.Remove(ctx, "wiki@acme"); err != nil {
+			t.Fatal(err)
+		}
+		f.must(f.Restore(ctx, "wiki@acme"))
+		guarded("it was removed and restored")
+
 		f.must(f.add("given@acme", unreachable)) // by an operator
 		refused(t, o.Edit(ctx, "acme", "given", same), fault.Denied, "operators")
-		refused(t, o.Connect(ctx, "acme", upstreamset.Server{Namespace: "given", URL: moved}), fault.Denied, "operators")
+		refused(t, o.Connect(ctx, "acme", "given", upstream.Settings{URL: moved}), fault.Denied, "operators")
 		refused(t, o.Add(ctx, "acme", "third", server), fault.Limit, "may add 2")
 		if _, err := f.Remove(ctx, "fixed@acme"); err != nil { // it does not count
 			t.Fatal(err)

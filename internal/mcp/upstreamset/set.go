@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -59,19 +58,19 @@ type Set struct {
 	dropped    map[string]bool                 // removed by startup.lua
 	entries    map[string]*upstreamstore.Entry // of users, on all nodes
 	private    privateUpstreams
-	untrusted  map[string]string               // of a configuration that is not trusted: what they would do
-	rules      map[string]overlay.Rule         // of the configuration
-	scripted   map[string]overlay.Rule         // of startup.lua; they override rules
-	warned     map[string][]string             // warnings logged so far
-	undo       map[string]upstreamstore.Server // of users, removed while this process runs
-	problems   []string                        // of the configuration as a whole
+	untrusted  map[string]string              // of a configuration that is not trusted: what they would do
+	rules      map[string]overlay.Rule        // of the configuration
+	scripted   map[string]overlay.Rule        // of startup.lua; they override rules
+	warned     map[string][]string            // warnings logged so far
+	undo       map[string]upstreamstore.Entry // of users, removed while this process runs
+	problems   []string                       // of the configuration as a whole
 }
 
 // New returns the set with what users added before.
 func New(ctx context.Context, o Options) (u *Set, err error) {
 	u = &Set{
 		Options: o, startup: map[string]upstream.Spec{}, dropped: map[string]bool{}, private: privateUpstreams{},
-		scripted: map[string]overlay.Rule{}, warned: map[string][]string{}, undo: map[string]upstreamstore.Server{},
+		scripted: map[string]overlay.Rule{}, warned: map[string][]string{}, undo: map[string]upstreamstore.Entry{},
 	}
 	u.entries, u.applied, err = u.read(ctx)
 	return u, err
@@ -185,7 +184,7 @@ func (u *Set) origin(name string) (origin string, removed bool) {
 	if _, ok := u.configured[name]; ok {
 		return originConfig, removed
 	}
-	if entry != nil && (!removed || entry.Server.URL != "") {
+	if entry != nil && (!removed || entry.Settings.URL != "") {
 		return OriginAdded, removed
 	}
 	if _, ok := u.startup[name]; ok {
@@ -200,7 +199,7 @@ func (u *Set) origin(name string) (origin string, removed bool) {
 func (u *Set) desired() map[string]upstream.Spec {
 	all := maps.Clone(u.startup)
 	for name, entry := range u.entries {
-		if spec := specOf(name, entry.Server); !entry.Removed && entry.Err == nil && spec.Validate() == nil {
+		if spec := specOf(entry); !entry.Removed && entry.Err == nil && spec.Validate() == nil {
 			all[name] = spec
 		}
 	}
@@ -215,14 +214,9 @@ func (u *Set) desired() map[string]upstream.Spec {
 	return all
 }
 
-// specOf is the connection manager's specification of a stored server.
-func specOf(name string, s upstreamstore.Server) upstream.Spec {
-	return upstream.Spec{
-		Name: name, Settings: upstream.Settings{
-			URL: s.URL, Transport: s.Transport, Protocol: s.Protocol, Headers: s.Headers,
-			Expose: s.Expose, AllowedTools: s.AllowedTools, DisabledTools: s.DisabledTools, ReadOnly: s.ReadOnly, Timeout: duration.Duration(s.Timeout),
-		}, Guarded: s.Guarded,
-	}
+// specOf is the connection manager's specification of a server that was added.
+func specOf(entry *upstreamstore.Entry) upstream.Spec {
+	return upstream.Spec{Name: entry.Name, Settings: entry.Settings, Guarded: entry.Guarded}
 }
 
 func exposure(spec upstream.Spec) catalog.Exposure {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/mcp/upstream"
-	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
@@ -120,7 +119,7 @@ func (u *Set) absent() (list []Status) {
 			case originStartup:
 				spec = u.startup[name]
 			case OriginAdded:
-				spec = specOf(name, entry.Server)
+				spec = specOf(entry)
 			}
 			s.Endpoint, s.State = spec.Target(), StateRemoved
 			s.Hint = "removed by " + entry.By + "; `luanette upstream restore " + name + "` brings it back"
@@ -215,7 +214,7 @@ func (u *Set) ToolSettings(name string) (s ToolSettings, configured bool, err er
 	case originConfig:
 		spec = u.configured[name]
 	case OriginAdded:
-		spec = specOf(name, u.entries[name].Server)
+		spec = specOf(u.entries[name])
 	case originStartup:
 		return s, false, fault.New(fault.Conflict, "upstream %s is added by startup.lua", name).WithHint("change it there, and restart")
 	default:
@@ -226,10 +225,7 @@ func (u *Set) ToolSettings(name string) (s ToolSettings, configured bool, err er
 
 // SetTools changes the settings of the tools of an upstream that a user added.
 func (u *Set) SetTools(ctx context.Context, name string, s ToolSettings) error {
-	if err := (overlay.Rule{Aliases: s.Aliases}).Validate(); err != nil {
-		return err
-	}
-	return u.EditServer(ctx, name, func(server upstreamstore.Server) (upstreamstore.Server, error) {
+	return u.EditServer(ctx, name, func(server upstream.Settings) (upstream.Settings, error) {
 		server.DisabledTools, server.Aliases, server.Expose = s.Disabled, s.Aliases, s.Expose
 		return server, nil
 	})
@@ -238,7 +234,7 @@ func (u *Set) SetTools(ctx context.Context, name string, s ToolSettings) error {
 // base is the rule of a namespace without that of startup.lua. u.mu is held.
 func (u *Set) base(name string) overlay.Rule {
 	if origin, _ := u.origin(name); origin == OriginAdded {
-		return overlay.Rule{Aliases: u.entries[name].Server.Aliases}
+		return overlay.Rule{Aliases: u.entries[name].Settings.Aliases}
 	}
 	return u.rules[name]
 }

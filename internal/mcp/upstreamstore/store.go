@@ -7,7 +7,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/tagged"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/personal"
 )
@@ -27,45 +28,19 @@ var Migrations embed.FS
 // Topic is the topic on which nodes are notified of changes.
 const Topic = "upstreams"
 
-// Server holds the settings of an upstream that was added to a running server. It has a
-// URL, never a command.
-type Server struct {
-	URL           string            `json:"url"`
-	Transport     string            `json:"transport,omitempty"`
-	Protocol      string            `json:"protocol,omitempty"`
-	Headers       map[string]string `json:"headers,omitempty"`
-	Expose        []string          `json:"expose,omitempty"`
-	AllowedTools  []string          `json:"allowed_tools,omitempty"`
-	DisabledTools []string          `json:"disabled_tools,omitempty"`
-	Aliases       map[string]string `json:"aliases,omitempty"` // new names of tools, and the server's names they stand for
-	ReadOnly      bool              `json:"read_only,omitempty"`
-	Timeout       time.Duration     `json:"timeout_ns,omitempty"`
-	Guarded       bool              `json:"guarded,omitempty"` // added by an organisation: never in a private network
-}
-
-// Equal reports whether all settings are equal.
-func (s Server) Equal(other Server) bool {
-	return s.URL == other.URL && s.Transport == other.Transport && s.Protocol == other.Protocol && maps.Equal(s.Headers, other.Headers) &&
-		s.ReadOnly == other.ReadOnly && s.Timeout == other.Timeout && s.Guarded == other.Guarded && s.equalTools(other)
-}
-
-func (s Server) equalTools(other Server) bool {
-	return slices.Equal(s.Expose, other.Expose) && slices.Equal(s.AllowedTools, other.AllowedTools) &&
-		slices.Equal(s.DisabledTools, other.DisabledTools) && maps.Equal(s.Aliases, other.Aliases)
-}
-
 // Entry is one upstream that was added or removed.
 type Entry struct {
-	Name    string
-	Removed bool   // an upstream was disabled, or one of the configuration was removed
-	Server  Server // the settings of one that was added
-	Changed time.Time
-	By      string
-	Err     error // set if Server could not be decoded
+	Name     string
+	Removed  bool              // an upstream was disabled, or one of the configuration was removed
+	Settings upstream.Settings // of one that was added
+	Guarded  bool              // added by an organisation: never in a private network
+	Changed  time.Time
+	By       string
+	Err      error // set if Settings could not be read
 }
 
 // Disabled reports whether it is an upstream that was added, and then disabled.
-func (e *Entry) Disabled() bool { return e != nil && e.Removed && e.Server.URL != "" }
+func (e *Entry) Disabled() bool { return e != nil && e.Removed && e.Settings.URL != "" }
 
 // Store stores the entries in a database.
 type Store struct {
@@ -93,12 +68,45 @@ func (s *Store) scan(row db.Scanner) (*Entry, error) {
 		return nil, err
 	}
 	w.Changed = time.UnixMicro(changed).UTC()
+	text := json.RawMessage(settings)
 	if sealed {
-		w.Err = s.secrets.Open(settings, &w.Server, sealedAs, w.Name)
-	} else {
-		w.Err = json.Unmarshal(settings, &w.Server)
+		w.Err = s.secrets.Open(settings, &text, sealedAs, w.Name)
+	}
+	if w.Err == nil {
+		w.Err = w.decode(text)
 	}
 	return &w, nil
+}
+
+// guarded is the key of Entry.Guarded beside those of the settings.
+const guarded = "guarded"
+
+// decode reads the settings. What only the configuration may say, such as a command, is refused.
+func (e *Entry) decode(text json.RawMessage) error {
+	var stored upstream.Change
+	if err := json.Unmarshal(text, &stored); err != nil {
+		return fault.Wrap(fault.Internal, err, "read the stored upstream %s", e.Name).WithHint("remove it and add it again")
+	}
+	e.Guarded = string(stored[guarded]) == "true"
+	delete(stored, guarded)
+	read, _, err := stored.Apply(upstream.Settings{}, nil)
+	if err == nil {
+		err = read.CheckAdded()
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "read the stored upstream %s", e.Name).WithHint("remove it and add it again")
+	}
+	e.Settings = read
+	return nil
+}
+
+// encode is the opposite of decode.
+func (e *Entry) encode() (json.RawMessage, error) {
+	object := tagged.Object(e.Settings)
+	if e.Guarded {
+		object[guarded] = true
+	}
+	return json.Marshal(object)
 }
 
 // sealedAs is the purpose that encrypted settings are bound to.
@@ -192,17 +200,19 @@ func same(now, want *Entry) bool {
 	if now == nil || want == nil {
 		return now == want
 	}
-	return now.Err == nil && now.Removed == want.Removed && now.Server.Equal(want.Server)
+	return now.Err == nil && now.Removed == want.Removed && now.Guarded == want.Guarded && tagged.Same(now.Settings, want.Settings, "")
 }
 
 func (s *Store) write(ctx context.Context, tx *db.Tx, w Entry, name, by string) error {
-	settings, err := json.Marshal(w.Server)
-	sealed := w.Server.secret()
-	if sealed {
-		settings, err = s.secrets.Seal(w.Server, sealedAs, name)
-	}
+	text, err := w.encode()
 	if err != nil {
 		return err
+	}
+	settings, sealed := []byte(text), !tagged.Same(w.Settings, w.Settings.Hidden(), "")
+	if sealed {
+		if settings, err = s.secrets.Seal(text, sealedAs, name); err != nil {
+			return err
+		}
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO wanted_upstreams (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (name) DO UPDATE SET removed = excluded.removed, sealed = excluded.sealed, settings = excluded.settings,
@@ -212,16 +222,6 @@ func (s *Store) write(ctx context.Context, tx *db.Tx, w Entry, name, by string) 
 		return fault.Wrap(fault.Internal, err, "store the upstream %s", name)
 	}
 	return nil
-}
-
-// secret reports whether the settings may contain a secret: in the headers, or in the
-// query of the URL.
-func (s Server) secret() bool {
-	if len(s.Headers) > 0 {
-		return true
-	}
-	u, err := url.Parse(s.URL)
-	return err != nil || u.RawQuery != "" || u.User != nil
 }
 
 // SameOrigin reports whether two URLs belong to the same server, so that headers for

@@ -49,7 +49,7 @@ func (s Upstreams) Add(ctx context.Context, name, address string) error {
 	if err := s.CheckURL(ctx, target); err != nil {
 		return err
 	}
-	return s.Set.Add(ctx, upstreamset.Server{Namespace: name, URL: address})
+	return s.Set.Add(ctx, name, upstream.Settings{URL: address})
 }
 
 // Remove removes an upstream on all nodes.

@@ -5,10 +5,9 @@ import (
 	"net/http"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
-	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 )
 
 // OrgUpstreams shows and changes the upstreams that organisations add for themselves.
@@ -33,12 +32,12 @@ func (o *OrgUpstreams) list(ctx context.Context, org string) UpstreamList {
 }
 
 // add adds an upstream for an organisation.
-func (o *OrgUpstreams) add(ctx context.Context, org, name string, want UpstreamChange) (Upstream, error) {
-	if want.URL == nil {
+func (o *OrgUpstreams) add(ctx context.Context, org, name string, want upstream.Change) (Upstream, error) {
+	if want["url"] == nil {
 		return Upstream{}, fault.New(fault.InvalidParams, "url is missing").
 			WithHint("an organisation adds servers by their address; programs on the server's machine are added by its operators")
 	}
-	server, err := o.changed(ctx, upstreamstore.Server{}, want)
+	server, err := o.changed(ctx, upstream.Settings{}, want)
 	if err != nil {
 		return Upstream{}, err
 	}
@@ -49,8 +48,8 @@ func (o *OrgUpstreams) add(ctx context.Context, org, name string, want UpstreamC
 }
 
 // edit changes an upstream that was added for an organisation.
-func (o *OrgUpstreams) edit(ctx context.Context, org, name string, want UpstreamChange) (Upstream, error) {
-	err := o.orgs.Edit(ctx, org, name, func(s upstreamstore.Server) (upstreamstore.Server, error) { return o.changed(ctx, s, want) })
+func (o *OrgUpstreams) edit(ctx context.Context, org, name string, want upstream.Change) (Upstream, error) {
+	err := o.orgs.Edit(ctx, org, name, func(s upstream.Settings) (upstream.Settings, error) { return o.changed(ctx, s, want) })
 	if err != nil {
 		return Upstream{}, err
 	}
@@ -72,21 +71,18 @@ func (s *Server) orgRoutes(route func(pattern string, handle serve) principal.Ro
 	return []principal.Route{
 		route("GET /api/v1/orgs/{org}/upstreams", inOrg(func(r *http.Request, org string) (any, error) { return o.list(r.Context(), org), nil })),
 		route("POST /api/v1/orgs/{org}/upstreams", inOrg(func(r *http.Request, org string) (any, error) {
-			var body struct {
-				Namespace string `json:"namespace"`
-				UpstreamChange
-			}
-			if err := httpjson.Read(r, &body); err != nil {
+			name, settings, err := readChange(r)
+			if err != nil {
 				return nil, err
 			}
-			return o.add(r.Context(), org, body.Namespace, body.UpstreamChange)
+			return o.add(r.Context(), org, name, settings)
 		})),
 		route("PATCH /api/v1/orgs/{org}/upstreams/{name}", inOrg(func(r *http.Request, org string) (any, error) {
-			var body UpstreamChange
-			if err := httpjson.Read(r, &body); err != nil {
+			_, change, err := readChange(r)
+			if err != nil {
 				return nil, err
 			}
-			return o.edit(r.Context(), org, r.PathValue("name"), body)
+			return o.edit(r.Context(), org, r.PathValue("name"), change)
 		})),
 		act("DELETE /api/v1/orgs/{org}/upstreams/{name}", func(ctx context.Context, space string) (any, error) { return o.Remove(ctx, space) }),
 		act("POST /api/v1/orgs/{org}/upstreams/{name}/restart", func(ctx context.Context, space string) (any, error) { return o.Restart(ctx, space) }),

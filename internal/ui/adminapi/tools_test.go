@@ -54,7 +54,7 @@ func toolServer(t *testing.T) (s *adminapi.Server, configured chan upstreamset.T
 		err = set.Configure([]upstream.Spec{{Name: "fixed", Settings: upstream.Settings{URL: "http://127.0.0.1:1/mcp", Expose: []string{upstream.ExposeAll}}}}, nil, nil)
 	}
 	if err == nil {
-		err = set.AddServer(t.Context(), "files", upstreamstore.Server{URL: "http://127.0.0.1:1/mcp"})
+		err = set.AddServer(t.Context(), "files", upstream.Settings{URL: "http://127.0.0.1:1/mcp"})
 	}
 	if err != nil {
 		t.Fatal(err)

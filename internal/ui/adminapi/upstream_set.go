@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -57,12 +56,7 @@ func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
 	v.ConfiguredAt, v.By, v.Changed = s.ConfiguredAt, s.By, s.Changed
 	if server, err := r.Set.Editable(s.Namespace); err == nil && v.Wanted && (server.Guarded || !r.ofOrg) {
 		v.Editable = true
-		v.Settings = &UpstreamSettings{
-			URL: upstream.Spec{Settings: upstream.Settings{URL: server.URL}}.Target(), Transport: server.Transport, Protocol: server.Protocol,
-			Headers: sortedKeys(server.Headers), Expose: exposeOf(server.Expose),
-			AllowedTools: orEmpty(server.AllowedTools), DisabledTools: orEmpty(server.DisabledTools),
-			ReadOnly: server.ReadOnly, TimeoutMS: server.Timeout.Milliseconds(),
-		}
+		v.Settings = server.Settings.Shown()
 	}
 	return v
 }
@@ -88,24 +82,13 @@ func (r UpstreamSet) addProgram(v *Upstream, namespace string, admin bool) {
 	}
 }
 
-func orEmpty(list []string) []string { return append([]string{}, list...) }
-
-func sortedKeys(m map[string]string) []string { return orEmpty(slices.Sorted(maps.Keys(m))) }
-
-func exposeOf(names []string) Expose {
-	if slices.Contains(names, upstream.ExposeAll) {
-		return Expose{All: true}
-	}
-	return Expose{Names: names}
-}
-
 // Add adds a server that did not exist.
-func (r UpstreamSet) Add(ctx context.Context, name string, want UpstreamChange) (Upstream, error) {
-	if want.URL == nil {
+func (r UpstreamSet) Add(ctx context.Context, name string, want upstream.Change) (Upstream, error) {
+	if want["url"] == nil {
 		return Upstream{}, fault.New(fault.InvalidParams, "url is missing").
 			WithHint("servers that are started by a command belong into luanette.toml: luanette upstream add NAME -- COMMAND")
 	}
-	server, err := r.changed(ctx, upstreamstore.Server{}, want)
+	server, err := r.changed(ctx, upstream.Settings{}, want)
 	if err != nil {
 		return Upstream{}, err
 	}
@@ -116,76 +99,37 @@ func (r UpstreamSet) Add(ctx context.Context, name string, want UpstreamChange) 
 }
 
 // Edit changes a server that was added while running.
-func (r UpstreamSet) Edit(ctx context.Context, name string, want UpstreamChange) (Upstream, error) {
-	err := r.Set.EditServer(ctx, name, func(s upstreamstore.Server) (upstreamstore.Server, error) { return r.changed(ctx, s, want) })
+func (r UpstreamSet) Edit(ctx context.Context, name string, want upstream.Change) (Upstream, error) {
+	err := r.Set.EditServer(ctx, name, func(s upstream.Settings) (upstream.Settings, error) { return r.changed(ctx, s, want) })
 	if err != nil {
 		return Upstream{}, err
 	}
 	return r.settled(ctx, name)
 }
 
-// changed returns a server with the wanted changes.
-func (r UpstreamSet) changed(ctx context.Context, s upstreamstore.Server, want UpstreamChange) (upstreamstore.Server, error) {
-	before := s
-	set(&s.Transport, want.Transport)
-	set(&s.Protocol, want.Protocol)
-	set(&s.AllowedTools, want.AllowedTools)
-	set(&s.DisabledTools, want.DisabledTools)
-	set(&s.ReadOnly, want.ReadOnly)
-	if want.Expose != nil {
-		s.Expose = want.Expose.Names
-		if want.Expose.All {
-			s.Expose = []string{upstream.ExposeAll}
-		}
-	}
-	if want.TimeoutMS != nil {
-		s.Timeout = time.Duration(*want.TimeoutMS) * time.Millisecond
-	}
-	if want.URL != nil {
-		target, err := servertools.Target(ctx, r.Policy, *want.URL)
+// changed returns a server with the wanted changes. Headers are not carried over to another
+// origin, because they may hold secrets.
+func (r UpstreamSet) changed(ctx context.Context, s upstream.Settings, want upstream.Change) (upstream.Settings, error) {
+	if address, given := want["url"]; given {
+		moved, _, err := upstream.Change{"url": address}.Apply(s, nil)
 		if err != nil {
 			return s, err
 		}
-		s.URL = target
-	}
-	headers, err := headersFor(before, s.URL, want.Headers)
-	if err != nil {
-		return s, err
-	}
-	s.Headers = headers
-	return s, nil
-}
-
-func set[T any](field, value *T) {
-	if value != nil {
-		*field = *value
-	}
-}
-
-// headersFor returns the headers for a server. Headers are not carried over to another
-// origin, because they may hold secrets.
-func headersFor(before upstreamstore.Server, address string, want *map[string]*string) (map[string]string, error) {
-	same := upstreamstore.SameOrigin(before.URL, address)
-	if want == nil {
-		if !same && len(before.Headers) > 0 {
-			return nil, fault.New(fault.InvalidParams, "headers: those of %s are not sent to another server", originOf(before.URL)).
-				WithHint("give the headers for the new server; {} for none")
+		if moved.URL, err = servertools.Target(ctx, r.Policy, moved.URL); err != nil {
+			return s, err
 		}
-		return before.Headers, nil
-	}
-	headers := map[string]string{}
-	for name, value := range *want {
-		if value != nil {
-			headers[name] = *value
-			continue
+		if !upstreamstore.SameOrigin(s.URL, moved.URL) {
+			if want["headers"] == nil && len(s.Headers) > 0 {
+				return s, fault.New(fault.InvalidParams, "headers: those of %s are not sent to another server", originOf(s.URL)).
+					WithHint("give the headers for the new server; {} for none")
+			}
+			moved.Headers = nil
 		}
-		kept, there := before.Headers[name]
-		if !there || !same {
-			return nil, fault.New(fault.InvalidParams, "headers: there is no value to keep for %s", name).WithHint("give its value")
-		}
-		headers[name] = kept
+		s, want = moved, maps.Clone(want)
+		delete(want, "url")
 	}
-	return headers, nil
+	s, _, err := want.Apply(s, nil)
+	return s, err
 }
 
 func originOf(address string) string {

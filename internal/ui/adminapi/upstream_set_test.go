@@ -1,16 +1,20 @@
 package adminapi_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/tagged"
+	"github.com/luanette/luanette/internal/base/tagged/taggedtest"
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -81,14 +85,14 @@ func TestAddAndEditUpstream(t *testing.T) {
 
 	added := expect(t, s, http.StatusOK, "POST", "/api/v1/upstreams",
 		`{"namespace":"docs","url":"`+address+`/mcp?token=hidden","headers":{"X-Key":"hidden","A":"b"},"expose":["find"],"timeout_ms":1500}`)
-	if got := settings(t, added); added["editable"] != true || added["by"] != "local" || got["url"] != address+"/mcp?…" ||
-		fmt.Sprint(got["headers"], got["expose"], got["timeout_ms"]) != "[A X-Key] [find] 1500" {
+	if got := settings(t, added); added["editable"] != true || added["by"] != "local" || got["url"] != address+"/mcp?(hidden)" ||
+		fmt.Sprintf("%v %v %v", got["headers"], got["expose"], got["timeout"]) != "map[A:<nil> X-Key:<nil>] [find] 1.5s" {
 		t.Errorf("added %v", added)
 	}
 	expect(t, s, http.StatusConflict, "POST", "/api/v1/upstreams", `{"namespace":"docs","url":"`+address+`"}`)
 
 	edited := settings(t, expect(t, s, http.StatusOK, "PATCH", "/api/v1/upstreams/docs", `{"read_only":true,"expose":"all","headers":{"X-Key":null}}`))
-	if edited["read_only"] != true || edited["timeout_ms"] != 1500.0 || fmt.Sprintf("%v %v", edited["headers"], edited["expose"]) != "[X-Key] all" {
+	if edited["read_only"] != true || edited["timeout"] != "1.5s" || fmt.Sprintf("%v %v", edited["headers"], edited["expose"]) != "map[X-Key:<nil>] all" {
 		t.Errorf("edited %v", edited)
 	}
 	expect(t, s, http.StatusNotFound, "PATCH", "/api/v1/upstreams/other", `{"read_only":true}`)
@@ -113,7 +117,7 @@ func TestHeadersStayWithTheirServer(t *testing.T) {
 		expect(t, s, http.StatusBadRequest, "PATCH", "/api/v1/upstreams/docs", body)
 	}
 	moved := settings(t, expect(t, s, http.StatusOK, "PATCH", "/api/v1/upstreams/docs", `{"url":"`+elsewhere+`/two","headers":{}}`))
-	if moved["url"] != elsewhere+"/two" || fmt.Sprint(moved["headers"]) != "[]" {
+	if moved["url"] != elsewhere+"/two" || moved["headers"] != nil {
 		t.Errorf("moved %v", moved)
 	}
 }
@@ -163,21 +167,35 @@ func TestUpstreamsOfAReader(t *testing.T) {
 	}
 }
 
-func TestExpose(t *testing.T) {
+// TestSettingsOfTheAPI checks for every setting that a server which was added can have that the
+// API sets and shows it, and for all others that it refuses them.
+func TestSettingsOfTheAPI(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`"all"`, `"none"`, `["a","b"]`} {
-		var e adminapi.Expose
-		if err := json.Unmarshal([]byte(text), &e); err != nil {
-			t.Errorf("%s: %v", text, err)
+	s, address := upstreamServer(t)
+	expect(t, s, http.StatusOK, "POST", "/api/v1/upstreams", `{"namespace":"docs","url":"`+address+`","headers":{"x":"y"}}`)
+	for f := range reflect.TypeFor[upstream.Settings]().Fields() {
+		var all upstream.Settings
+		field := reflect.ValueOf(&all).Elem().FieldByIndex(f.Index)
+		if field.Kind() == reflect.Struct {
+			continue // only the configuration has tables of settings: checked where they are stored
 		}
-		if written, err := json.Marshal(e); err != nil || string(written) != text {
-			t.Errorf("%s is written as %s: %v", text, written, err)
+		taggedtest.Change(field, valid(f.Name, address))
+		body, err := json.Marshal(tagged.Object(all))
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, answer := request(t, s, principal.Local(), "PATCH", "/api/v1/upstreams/docs", string(body))
+		if _, added := f.Tag.Lookup("added"); added != (status == http.StatusOK) {
+			t.Errorf("%s (added: %v): %d %v", f.Name, added, status, answer)
+		} else if added && settings(t, answer)[tagged.Key(f)] == nil {
+			t.Errorf("%s is not shown: %v", f.Name, answer["settings"])
 		}
 	}
-	var e adminapi.Expose
-	if err := json.Unmarshal([]byte(`"some"`), &e); err == nil {
-		t.Errorf("an unknown word was read as %+v", e)
-	}
+}
+
+// valid is a text that a setting may have.
+func valid(setting, address string) string {
+	return cmp.Or(map[string]string{"URL": address + "/2", "Transport": "http", "Protocol": "modern"}[setting], "y")
 }
 
 func TestSandboxOfAnUpstream(t *testing.T) {

@@ -1,7 +1,6 @@
 package adminapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -9,21 +8,22 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/builtin/servertools"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
 // Upstream is the state and the settings of an upstream.
 type Upstream struct {
 	servertools.UpstreamView
-	ConfiguredAt string            `json:"configured_at,omitempty"` // file:line
-	Wanted       bool              `json:"wanted"`                  // false: removed by a user, although the configuration has it
-	Editable     bool              `json:"editable"`
-	By           string            `json:"by,omitempty"` // who added, changed or removed it last
-	Changed      time.Time         `json:"changed,omitzero"`
-	Since        time.Time         `json:"since,omitzero"`           // when it got into its state
-	Restarts     int64             `json:"restarts"`                 // how often it was connected again
-	Connected    time.Time         `json:"first_connected,omitzero"` // since when those are counted
-	Sandbox      *UpstreamSandbox  `json:"sandbox,omitempty"`        // nil if it is no program
-	Settings     *UpstreamSettings `json:"settings,omitempty"`       // nil if it is not editable
+	ConfiguredAt string           `json:"configured_at,omitempty"` // file:line
+	Wanted       bool             `json:"wanted"`                  // false: removed by a user, although the configuration has it
+	Editable     bool             `json:"editable"`
+	By           string           `json:"by,omitempty"` // who added, changed or removed it last
+	Changed      time.Time        `json:"changed,omitzero"`
+	Since        time.Time        `json:"since,omitzero"`           // when it got into its state
+	Restarts     int64            `json:"restarts"`                 // how often it was connected again
+	Connected    time.Time        `json:"first_connected,omitzero"` // since when those are counted
+	Sandbox      *UpstreamSandbox `json:"sandbox,omitempty"`        // nil if it is no program
+	Settings     map[string]any   `json:"settings,omitempty"`       // without secrets; nil if it is not editable
 }
 
 // UpstreamSandbox is what the program of an upstream may reach. The lists are for
@@ -38,37 +38,10 @@ type UpstreamSandbox struct {
 	Secrets []string `json:"secrets,omitempty"` // names of those that it uses without having them
 }
 
-// UpstreamSettings are the editable settings of an upstream, without its secrets.
-type UpstreamSettings struct {
-	URL           string   `json:"url"` // without query values
-	Transport     string   `json:"transport,omitempty"`
-	Protocol      string   `json:"protocol,omitempty"`
-	Headers       []string `json:"headers"` // names only
-	Expose        Expose   `json:"expose"`
-	AllowedTools  []string `json:"allowed_tools"`
-	DisabledTools []string `json:"disabled_tools"`
-	ReadOnly      bool     `json:"read_only"`
-	TimeoutMS     int64    `json:"timeout_ms"` // 0: the default
-}
-
 // UpstreamList is the response with all upstreams.
 type UpstreamList struct {
 	Node      string     `json:"node"` // the node that has these connections
 	Upstreams []Upstream `json:"upstreams"`
-}
-
-// UpstreamChange changes settings of an upstream. Fields that are nil stay as they
-// are, or get the default in a new upstream.
-type UpstreamChange struct {
-	URL           *string             `json:"url,omitempty"`
-	Transport     *string             `json:"transport,omitempty"`
-	Protocol      *string             `json:"protocol,omitempty"`
-	Headers       *map[string]*string `json:"headers,omitempty"` // replaces all; a null value keeps the stored one
-	Expose        *Expose             `json:"expose,omitempty"`
-	AllowedTools  *[]string           `json:"allowed_tools,omitempty"`
-	DisabledTools *[]string           `json:"disabled_tools,omitempty"`
-	ReadOnly      *bool               `json:"read_only,omitempty"`
-	TimeoutMS     *int64              `json:"timeout_ms,omitempty"`
 }
 
 // RemovedUpstream is the result of a removal.
@@ -78,56 +51,32 @@ type RemovedUpstream struct {
 	ConfiguredAt string `json:"configured_at,omitempty"` // set if the configuration has it: it stays listed as removed
 }
 
-// Expose says which tools of an upstream MCP clients see: "none", "all" or names.
-type Expose struct {
-	All   bool
-	Names []string
-}
-
-// MarshalJSON writes "all", "none" or a list of names, as in the configuration.
-func (e Expose) MarshalJSON() ([]byte, error) {
-	switch {
-	case e.All:
-		return []byte(`"all"`), nil
-	case len(e.Names) == 0:
-		return []byte(`"none"`), nil
-	default:
-		return json.Marshal(e.Names)
+// readChange reads the settings of an upstream, and its name if it is a new one.
+func readChange(r *http.Request) (name string, change upstream.Change, err error) {
+	if err := httpjson.Read(r, &change); err != nil {
+		return "", nil, err
 	}
-}
-
-// UnmarshalJSON reads "all", "none" or a list of names.
-func (e *Expose) UnmarshalJSON(text []byte) error {
-	*e = Expose{}
-	switch {
-	case bytes.Equal(text, []byte(`"all"`)):
-		e.All = true
-		return nil
-	case bytes.Equal(text, []byte(`"none"`)):
-		return nil
+	if given, there := change["namespace"]; there && r.Method == http.MethodPost {
+		if json.Unmarshal(given, &name) != nil {
+			return "", nil, fault.New(fault.InvalidParams, "namespace %s is not a text", given).WithHint("give the upstream a name, such as wiki")
+		}
+		delete(change, "namespace")
 	}
-	if json.Unmarshal(text, &e.Names) != nil {
-		return fault.New(fault.InvalidParams, "expose: %s is not valid", text).
-			WithHint("use \"none\", \"all\" or a list of tool names")
-	}
-	return nil
+	return name, change, change.Check()
 }
 
 func (s *Server) addUpstream(r *http.Request) (any, error) {
-	var body struct {
-		Namespace string `json:"namespace"`
-		UpstreamChange
-	}
-	if err := httpjson.Read(r, &body); err != nil {
+	name, settings, err := readChange(r)
+	if err != nil {
 		return nil, err
 	}
-	return s.options.Upstreams.Add(r.Context(), body.Namespace, body.UpstreamChange)
+	return s.options.Upstreams.Add(r.Context(), name, settings)
 }
 
 func (s *Server) editUpstream(r *http.Request) (any, error) {
-	var body UpstreamChange
-	if err := httpjson.Read(r, &body); err != nil {
+	_, change, err := readChange(r)
+	if err != nil {
 		return nil, err
 	}
-	return s.options.Upstreams.Edit(r.Context(), r.PathValue("name"), body)
+	return s.options.Upstreams.Edit(r.Context(), r.PathValue("name"), change)
 }

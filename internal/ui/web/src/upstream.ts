@@ -1,6 +1,7 @@
 // Servers, as the administration API describes them, and actions on them.
 import { post } from './api'
 import { notify } from './parts/notices'
+import type { ServerSettings } from './setup'
 
 export interface Upstream {
   namespace: string
@@ -35,7 +36,7 @@ export interface Upstream {
   restarts: number
   first_connected?: string
   sandbox?: Sandbox
-  settings?: Settings
+  settings?: ServerSettings // without secrets
 }
 
 /** What a program may reach. */
@@ -47,14 +48,6 @@ export interface Sandbox {
   exec?: boolean
   sockets?: boolean
   secrets?: string[]
-}
-
-export interface Settings {
-  url: string
-  transport?: string
-  protocol?: string
-  headers?: string[] // names only
-  read_only?: boolean
 }
 
 /** Does an action and shows a notice about its result, with a button if it can be taken back; reports whether it succeeded. Without `done` only a failure is shown. */

@@ -4,7 +4,7 @@ import { useData } from '../resource'
 import { changeDefinition, loadDefinition, loadSetup, type Definition, type ServerSettings } from '../setup'
 import type { Upstream } from '../upstream'
 import { Dialog } from './dialog'
-import { SettingField, settingsFor, useAttempt } from './fields'
+import { difference, SettingField, settingsFor, useAttempt } from './fields'
 import { Hint } from './hint'
 import { notify } from './notices'
 
@@ -23,11 +23,6 @@ export function DefinitionForm({ upstream: u, close }: { upstream: Upstream; clo
 
 /** The settings with the command line among them. */
 const allOf = (d: Definition): ServerSettings => ({ ...d.settings, ...(d.command && { command: d.command }) })
-
-/** What differs between two states of the settings; null removes one. */
-function difference(before: ServerSettings, after: ServerSettings, names: string[]): ServerSettings {
-  return Object.fromEntries(names.filter((n) => JSON.stringify(before[n]) !== JSON.stringify(after[n])).map((n) => [n, after[n] ?? null]))
-}
 
 /** The request for a difference: the command line is not among the settings. */
 function bodyOf({ command, ...settings }: ServerSettings) {

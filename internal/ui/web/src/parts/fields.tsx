@@ -15,7 +15,7 @@ interface Setting {
 /** How each setting is shown; a key that is missing is a line of text. */
 const known: Record<string, Setting> = {
   command: { label: 'Command', kind: 'area' },
-  url: { label: 'URL' },
+  url: { label: 'URL', placeholder: 'https://example.org/mcp' },
   ...Object.fromEntries(Object.entries(apiKinds).map(([key, k]) => [key, { label: k.label, placeholder: k.placeholder }])),
   env: { label: 'Environment variables', kind: 'names' },
   headers: { label: 'Headers', kind: 'names' },
@@ -40,15 +40,21 @@ export function settingsFor(settings: ServerSettings): string[] {
   return [...(api ? [api] : []), 'headers', ...common]
 }
 
+/** What differs between two states of the settings; null removes one. */
+export function difference(before: ServerSettings, after: ServerSettings, names: string[]): ServerSettings {
+  return Object.fromEntries(names.filter((n) => JSON.stringify(before[n]) !== JSON.stringify(after[n])).map((n) => [n, after[n] ?? null]))
+}
+
 interface SettingProps {
   name: string // the key of the configuration file
+  required?: boolean
   value: unknown
   problem?: string
   change: (v: unknown) => void
 }
 
 /** One setting; an empty one is undefined. */
-export function SettingField({ name, value, problem, change }: SettingProps) {
+export function SettingField({ name, required, value, problem, change }: SettingProps) {
   const id = useId()
   const s = known[name] ?? { label: name }
   const marks = { id, 'aria-invalid': problem ? ('true' as const) : undefined, 'aria-describedby': problem ? `${id}-problem` : undefined }
@@ -64,7 +70,7 @@ export function SettingField({ name, value, problem, change }: SettingProps) {
       {choices ? <select {...marks} value={given} onChange={(e) => text(e.currentTarget.value)}>{choices.map(([v, t]) => <option key={v} value={v}>{t}</option>)}</select>
         : s.kind === 'lines' ? <Lines marks={marks} value={(value ?? []) as string[]} change={change} />
         : s.kind === 'area' ? <textarea {...marks} rows={2} spellcheck={false} value={given} onInput={(e) => text(e.currentTarget.value)} />
-        : <input {...marks} spellcheck={false} placeholder={s.placeholder} value={given} onInput={(e) => text(e.currentTarget.value)} />}
+        : <input {...marks} required={required} spellcheck={false} placeholder={s.placeholder} value={given} onInput={(e) => text(e.currentTarget.value)} />}
       {below}
     </div>
   )
