@@ -26,6 +26,7 @@ type upstreamAddCommand struct {
 	clientFlags
 	upstreamOrgFlag
 	probeFlags
+	settingFlag
 	Name    string            `arg:"" help:"The upstream's namespace."`
 	Target  []string          `arg:"" optional:"" name:"url | command" help:"The URL, such as https://example.org/mcp; or, after --, the command that starts the server."`
 	Header  map[string]string `short:"H" mapsep:"none" placeholder:"NAME=VALUE" help:"HTTP header to send with every request."`
@@ -66,6 +67,7 @@ limits more, --sandbox off nothing.
   luanette upstream add pets --openapi https://pets.example.org/openapi.json -H 'X-Key=${env:PETS_KEY}'
   luanette upstream add shop --graphql https://shop.example.org/graphql -H 'Authorization=Bearer ${env:SHOP_TOKEN}'
   luanette upstream add orders --grpc orders.example.org:443
+  luanette upstream add wiki https://wiki.example/mcp --set timeout=90s --set trust=pin
   luanette upstream add github -e 'GITHUB_TOKEN=${keyring:github/token}' -- npx @modelcontextprotocol/server-github`
 }
 
@@ -87,7 +89,11 @@ func (c *upstreamAddCommand) Run(ctx context.Context, proc *process) error {
 	if c.Server != "" {
 		return c.addToServer(ctx, proc, url, command)
 	}
-	return c.addToFile(ctx, proc, c.entry(url, command))
+	entry, _, err := upstream.TextChange(c.Set).Apply(c.entry(url, command), nil)
+	if err != nil {
+		return err
+	}
+	return c.addToFile(ctx, proc, entry)
 }
 
 // api is the address of an API, and its kind; empty for a server.
@@ -277,6 +283,9 @@ func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url
 	case c.Trust != "":
 		return fault.New(fault.InvalidParams, "--trust is for the configuration file").
 			WithHint("omit --server; upstreams added to a running server follow its trust setting")
+	case len(c.Set) > 0:
+		return fault.New(fault.InvalidParams, "--set is for the configuration file").
+			WithHint("omit --server; or add it first, and change it: luanette upstream edit %s --server %s --set …", c.Name, c.Server)
 	case len(command) > 0:
 		return fault.New(fault.Denied, "an upstream with a command cannot be added to a running server").
 			WithHint("omit --server: the command goes into the configuration file, which the server watches")
@@ -313,6 +322,11 @@ func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url
 		_, err = fmt.Fprintf(proc.Stdout, "added %s to %s\n", name, c.Server)
 		return err
 	})
+}
+
+// settingFlag sets what has no flag of its own.
+type settingFlag struct {
+	Set map[string]string `mapsep:"none" placeholder:"KEY=VALUE" help:"Any other setting by its key in docs/configuration.md, such as timeout=90s or labels=private,work."`
 }
 
 // probeFlags are the flags of commands that connect to an upstream to see whether it works.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
@@ -15,6 +16,7 @@ import (
 type upstreamEditCommand struct {
 	clientFlags
 	upstreamOrgFlag
+	settingFlag
 	Name     string            `arg:"" complete:"upstream" help:"The upstream's namespace."`
 	URL      string            `placeholder:"URL" help:"The new URL."`
 	Header   map[string]string `short:"H" mapsep:"none" placeholder:"NAME=VALUE" help:"HTTP headers to send with every request; they replace the current ones."`
@@ -30,31 +32,28 @@ that are not given stay the same. Change a tool server of the configuration file
 that file, which the server watches; this command prints its path.
 
   luanette upstream edit docs --server http://127.0.0.1:8081 --url https://example.org/v2/mcp
+  luanette upstream edit docs --server http://127.0.0.1:8081 --set timeout=90s --set disabled_tools=remove,rename
   luanette upstream edit wiki --org acme --server https://hub.example -H 'X-Key=secret'`
 }
 
 // Run changes the upstream on a running server.
 func (c *upstreamEditCommand) Run(ctx context.Context, proc *process) error {
-	var change adminapi.UpstreamChange
+	change := map[string]any{}
+	for key, value := range upstream.TextChange(c.Set) {
+		change[key] = value
+	}
 	if c.URL != "" {
-		change.URL = &c.URL
+		change["url"] = c.URL
 	}
 	if len(c.Header) > 0 || c.NoHeader {
-		headers := map[string]*string{}
-		for name, value := range c.Header {
-			headers[name] = &value
-		}
-		change.Headers = &headers
+		change["headers"] = c.Header
 	}
-	switch {
-	case len(c.Expose) == 1 && c.Expose[0] == "all":
-		change.Expose = &adminapi.Expose{All: true}
-	case len(c.Expose) == 1 && c.Expose[0] == "none":
-		change.Expose = &adminapi.Expose{}
-	case len(c.Expose) > 0:
-		change.Expose = &adminapi.Expose{Names: c.Expose}
+	if len(c.Expose) > 0 {
+		change["expose"] = exposeOf(c.Expose)
 	}
-	change.ReadOnly = c.ReadOnly
+	if c.ReadOnly != nil {
+		change["read_only"] = *c.ReadOnly
+	}
 	return c.changeUpstream(ctx, proc, http.MethodPatch, c.upstreamOrgFlag, url.PathEscape(c.Name), change)
 }
 
