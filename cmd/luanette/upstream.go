@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -86,7 +87,7 @@ func (c *upstreamListCommand) Run(ctx context.Context, proc *process) error {
 		return c.print(proc, view)
 	}
 	var listed struct {
-		Upstreams []listedUpstream
+		Upstreams []servertools.UpstreamView
 		Warnings  []string
 	}
 	if err := json.Unmarshal(view.Structured, &listed); err != nil {
@@ -103,7 +104,7 @@ func (c *upstreamListCommand) listOfOrg(ctx context.Context, proc *process) erro
 	if err := c.checkServer(&c.clientFlags); err != nil {
 		return err
 	}
-	var listed struct{ Upstreams []listedUpstream }
+	var listed struct{ Upstreams []servertools.UpstreamView }
 	raw, err := c.admin(ctx, proc, http.MethodGet, c.path(), nil, &listed)
 	if err != nil {
 		return err
@@ -115,32 +116,22 @@ func (c *upstreamListCommand) listOfOrg(ctx context.Context, proc *process) erro
 }
 
 // printUpstreams prints upstreams as a table, or what is said if there are none.
-func printUpstreams(proc *process, list []listedUpstream, none string) error {
-	return printList(proc, list, none, "NAME STATE TOOLS CALLS ENDPOINT PROBLEM", func(u listedUpstream) []string {
-		return []string{u.Namespace, u.state(), strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, u.problem()}
+func printUpstreams(proc *process, list []servertools.UpstreamView, none string) error {
+	return printList(proc, list, none, "NAME STATE TOOLS CALLS ENDPOINT PROBLEM", func(u servertools.UpstreamView) []string {
+		return []string{u.Namespace, upstreamState(u), strconv.Itoa(u.Tools), strconv.Itoa(u.CallCount), u.Endpoint, upstreamProblem(u)}
 	})
 }
 
-// listedUpstream is an upstream in the answer of mcp_list_upstreams.
-type listedUpstream struct {
-	Namespace, State, Endpoint, Error, Hint string
-	Tools                                   int    `json:"tool_count"`
-	Calls                                   int    `json:"call_count"`
-	Starting                                int    `json:"starting_secs"`
-	LastLine                                string `json:"last_line"`
-	Warnings                                []string
-}
-
-// state is the state, with the time that a start takes already.
-func (u listedUpstream) state() string {
+// upstreamState is the state, with the time that a start takes already.
+func upstreamState(u servertools.UpstreamView) string {
 	if u.Starting > 0 {
 		return fmt.Sprintf("%s %d s", u.State, u.Starting)
 	}
 	return u.State
 }
 
-// problem is what is wrong with the upstream, or keeps its start, as one line.
-func (u listedUpstream) problem() string {
+// upstreamProblem is what is wrong with the upstream, or keeps its start, as one line.
+func upstreamProblem(u servertools.UpstreamView) string {
 	switch text := cmp.Or(firstLine(u.Error), u.LastLine); {
 	case text != "" && u.Hint != "":
 		return text + ": " + u.Hint

@@ -20,7 +20,7 @@ func TestConnectAndDisconnect(t *testing.T) {
 	var status servertools.UpstreamView
 	args := `{"namespace":"new","url":"http://localhost:8080/mcp#part","transport":"auto","headers":{"Authorization":"Bearer ${HOME}"},"wait_ms":"500"}`
 	view := h.mustCall(t, "mcp_connect", args, &status)
-	if status.State != "connected" || status.ToolCount != 1 || h.servers.awaits != 1 {
+	if status.State != "connected" || status.Tools != 1 || h.servers.awaits != 1 {
 		t.Errorf("status %+v, awaited %d times", status, h.servers.awaits)
 	}
 	if want := "new: connected (1 tool)\n  http://localhost:8080/mcp"; view.Text() != want {

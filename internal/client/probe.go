@@ -168,7 +168,7 @@ func AwaitUpstream(ctx context.Context, api Client, name string, timeout time.Du
 func serverOutcome(ctx context.Context, api Client, view servertools.UpstreamView) (Probe, error) {
 	probe := Probe{
 		Namespace: view.Namespace, Endpoint: view.Endpoint, State: view.State, Protocol: view.Protocol,
-		Tools: view.ToolCount, Error: view.Error, Hint: view.Hint, Warnings: view.Warnings,
+		Tools: view.Tools, Error: view.Error, Hint: view.Hint, Warnings: view.Warnings,
 	}
 	text, err := api.Read(ctx, "lua://tokens")
 	if err != nil {

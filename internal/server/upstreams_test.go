@@ -143,7 +143,7 @@ func TestRemovedConfiguredUpstream(t *testing.T) {
 		t.Errorf("removed %v", removed)
 	}
 	for _, n := range []testNode{a, b} {
-		if got := n.await("far", upstreamset.StateRemoved); got.Wanted || got.Origin != "config" || !strings.Contains(got.Hint, "restore") || got.ToolCount != 0 {
+		if got := n.await("far", upstreamset.StateRemoved); got.Wanted || got.Origin != "config" || !strings.Contains(got.Hint, "restore") || got.Tools != 0 {
 			t.Errorf("shown as %+v", got)
 		}
 	}

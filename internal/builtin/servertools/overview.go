@@ -8,6 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
@@ -72,7 +73,7 @@ func (o overview) toolsIn(ctx context.Context, namespace string) (string, error)
 func (o overview) namespaces(ctx context.Context, _ string) (string, error) {
 	views := []UpstreamView{}
 	for _, s := range SeenUpstreams(ctx, o.upstreams) {
-		views = append(views, viewOf(ctx, s, o.counts))
+		views = append(views, View(ctx, s, o.counts))
 	}
 	return builtin.AsJSON(map[string]any{"namespaces": views, "total": len(views)}, nil)
 }
@@ -81,7 +82,7 @@ func (o overview) namespaces(ctx context.Context, _ string) (string, error) {
 type namespaceView struct {
 	UpstreamView
 	URL   string   `json:"url,omitempty"`
-	Tools []string `json:"tools"`
+	Names []string `json:"tools"`
 }
 
 func (o overview) namespace(ctx context.Context, name string) (string, error) {
@@ -91,13 +92,13 @@ func (o overview) namespace(ctx context.Context, name string) (string, error) {
 	if !known && !connected || !principal.Of(ctx).CanSee(space, "") {
 		return "", o.unknown(ctx, name)
 	}
-	v := namespaceView{UpstreamView: UpstreamView{Namespace: name, ToolCount: len(tools)}, Tools: make([]string, len(tools))}
+	v := namespaceView{UpstreamView: UpstreamView{Status: upstreamset.Status{Namespace: name, Tools: len(tools)}}, Names: make([]string, len(tools))}
 	if connected {
-		v.UpstreamView = viewOf(ctx, status, o.counts)
+		v.UpstreamView = View(ctx, status, o.counts)
 		v.URL = status.Endpoint
 	}
 	for i := range tools {
-		v.Tools[i] = tools[i].Name
+		v.Names[i] = tools[i].Name
 	}
 	return builtin.AsJSON(v, nil)
 }

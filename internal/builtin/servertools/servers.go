@@ -211,7 +211,7 @@ func (m mcpTools) list(ctx context.Context, _ tool.Call, _ struct{}) (UpstreamLi
 	all := m.seen(ctx)
 	l := UpstreamList{Upstreams: make([]UpstreamView, len(all)), Total: len(all)}
 	for i, s := range all {
-		l.Upstreams[i] = viewOf(ctx, s, m.counts)
+		l.Upstreams[i] = View(ctx, s, m.counts)
 	}
 	if !principal.Of(ctx).Restricted() {
 		l.Warnings = m.upstreams.Problems()
@@ -228,7 +228,7 @@ func (m mcpTools) view(ctx context.Context, namespace string) (UpstreamView, err
 	if !ok {
 		return UpstreamView{}, m.unknown(ctx, namespace)
 	}
-	return viewOf(ctx, s, m.counts), nil
+	return View(ctx, s, m.counts), nil
 }
 
 // find returns an upstream, if the caller can see it.
@@ -349,49 +349,22 @@ func (m mcpTools) ownOfOrg(ctx context.Context, namespace string) (space string,
 	return space, err
 }
 
-// UpstreamView is how mcp_status and others show an upstream.
+// UpstreamView is the status of an upstream with its calls.
 type UpstreamView struct {
-	Namespace  string   `json:"namespace"`
-	Endpoint   string   `json:"endpoint"`
-	Transport  string   `json:"transport,omitempty"`
-	Protocol   string   `json:"protocol,omitempty" jsonschema:"protocol revision of the connection"`
-	State      string   `json:"state" jsonschema:"connecting, starting, connected, reconnecting, failed (retried every few minutes), needs_auth, asleep (started by the first call), removed (configured, but removed by a person), or untrusted (a person must trust the configuration file first)"`
-	Starting   int      `json:"starting_secs,omitempty" jsonschema:"for how many seconds its program has been starting"`
-	LastLine   string   `json:"last_line,omitempty" jsonschema:"what its program last wrote to its standard error while it is starting"`
-	ToolCount  int      `json:"tool_count"`
-	Stale      bool     `json:"stale,omitempty" jsonschema:"the tools are the last known ones; the server is disconnected"`
-	Error      string   `json:"error,omitempty" jsonschema:"last error"`
-	Hint       string   `json:"hint,omitempty" jsonschema:"what a person can do"`
-	Login      string   `json:"login,omitempty" jsonschema:"URL to POST to, which returns a login link for a person"`
-	Attempt    int      `json:"attempt,omitempty" jsonschema:"failures in a row"`
-	NextTryMS  int64    `json:"next_try_ms,omitempty" jsonschema:"milliseconds until the next attempt"`
-	Origin     string   `json:"origin,omitempty" jsonschema:"config, startup (startup.lua) or added (while running)"`
-	Warnings   []string `json:"warnings,omitempty" jsonschema:"what is wrong although it is connected: settings that do not match its tools, a list that was cut, definitions that were left out"`
-	CallCount  int      `json:"call_count"`
-	ErrorCount int      `json:"error_count"`
-	InFlight   int      `json:"in_flight"`
-	LastTool   string   `json:"last_tool,omitempty"`
-	P50MS      float64  `json:"p50_ms,omitempty" jsonschema:"median duration of calls"`
-	P99MS      float64  `json:"p99_ms,omitempty" jsonschema:"99th percentile of the duration of calls"`
-	RefusingMS int64    `json:"refusing_ms,omitempty" jsonschema:"how long calls are still refused after too many failures"`
+	upstreamset.Status
+	CallCount  int     `json:"call_count"`
+	ErrorCount int     `json:"error_count"`
+	InFlight   int     `json:"in_flight"`
+	LastTool   string  `json:"last_tool,omitempty"`
+	P50MS      float64 `json:"p50_ms,omitempty" jsonschema:"median duration of calls"`
+	P99MS      float64 `json:"p99_ms,omitempty" jsonschema:"99th percentile of the duration of calls"`
+	RefusingMS int64   `json:"refusing_ms,omitempty" jsonschema:"how long calls are still refused after too many failures"`
 }
 
-// ViewUpstream returns an upstream as our tools show it.
-func ViewUpstream(ctx context.Context, s upstreamset.Status, counts Counts) UpstreamView {
-	return viewOf(ctx, s, counts)
-}
-
-// viewOf adds the call statistics to an upstream's status.
-func viewOf(ctx context.Context, s upstreamset.Status, counts Counts) UpstreamView {
-	s = s.For(ctx)
-	v := UpstreamView{
-		Namespace: principal.Of(ctx).NameOf(s.Namespace), Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
-		State: s.State, ToolCount: s.Tools, Stale: s.Stale, Error: s.Error, Attempt: s.Attempt, NextTryMS: msUntil(s.NextTry),
-		Warnings: s.Warnings, Hint: s.Hint, Login: s.Login, Origin: s.Origin,
-	}
-	if s.State == string(upstream.StateStarting) {
-		v.Starting, v.LastLine = int(time.Since(s.Since).Seconds()), s.LastLine
-	}
+// View adds the call statistics to an upstream's status, as the caller sees it.
+func View(ctx context.Context, s upstreamset.Status, counts Counts) UpstreamView {
+	v := UpstreamView{Status: s.For(ctx)}
+	v.Namespace = principal.Of(ctx).NameOf(s.Namespace)
 	c, ok := counts.Stats(ctx, s.Namespace)
 	if !ok {
 		return v
@@ -414,11 +387,11 @@ func (v UpstreamView) Text() string {
 	case v.Attempt > 0:
 		fmt.Fprintf(&b, " (attempt %d)", v.Attempt)
 	case v.State == "connected":
-		fmt.Fprintf(&b, " (%s)", builtin.Count(v.ToolCount, "tool"))
+		fmt.Fprintf(&b, " (%s)", builtin.Count(v.Tools, "tool"))
 	}
 	fmt.Fprintf(&b, "\n  %s", v.Endpoint)
 	if v.Stale {
-		fmt.Fprintf(&b, "\n  %s last known", builtin.Count(v.ToolCount, "tool"))
+		fmt.Fprintf(&b, "\n  %s last known", builtin.Count(v.Tools, "tool"))
 	}
 	if v.CallCount > 0 {
 		fmt.Fprintf(&b, "\n  %s, %s, last: %s, p50 %g ms, p99 %g ms", builtin.Count(v.CallCount, "call"), builtin.Count(v.ErrorCount, "error"), v.LastTool, v.P50MS, v.P99MS)

@@ -256,7 +256,7 @@ func (d *doctor) serverUpstreams(ctx context.Context) {
 	}
 	for _, u := range listed.Upstreams {
 		for _, finding := range upstreamFindings(client.Probe{
-			Namespace: u.Namespace, State: u.State, Tools: u.ToolCount, Error: u.Error, Hint: u.Hint, Warnings: u.Warnings,
+			Namespace: u.Namespace, State: u.State, Tools: u.Tools, Error: u.Error, Hint: u.Hint, Warnings: u.Warnings,
 		}) {
 			d.report(finding)
 		}

@@ -22,7 +22,7 @@ func TestAddedUpstreamsAreShared(t *testing.T) {
 		a, b := open(t, d, key, true), open(t, d, key, true)
 		ctx := principal.With(t.Context(), principal.Principal{ID: "1", Name: "ada"})
 		a.must(a.Add(ctx, "x", upstream.Settings{URL: unreachable, Headers: map[string]string{"Authorization": "Bearer s3cret"}}))
-		if status := a.want("x", "added", unreachable); status.By != "ada" || status.Changed.IsZero() || status.Fixed {
+		if status := a.want("x", "added", unreachable); status.Last.By != "ada" || status.Last.Changed.IsZero() || status.Fixed {
 			t.Errorf("status %+v", status)
 		}
 		b.want("x", "", "")

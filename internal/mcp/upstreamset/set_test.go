@@ -26,7 +26,7 @@ func TestPrecedenceOfOrigins(t *testing.T) {
 	f.must(f.add("a", unreachable+"/added"))
 	f.want("a", "added", unreachable+"/added")
 	f.configure(map[string]string{"a": unreachable + "/config"})
-	if status := f.want("a", "config", unreachable+"/config"); !status.Fixed || status.ConfiguredAt != "luanette.toml:7" {
+	if status := f.want("a", "config", unreachable+"/config"); !status.Fixed || status.Last.ConfiguredAt != "luanette.toml:7" {
 		t.Errorf("status %+v", status)
 	}
 	f.configure(nil)

@@ -14,31 +14,38 @@ import (
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
-// Status is the state of an upstream.
+// Status is the state of an upstream, as tools, requests, the command line and the page have it.
 type Status struct {
-	Namespace    string
-	Endpoint     string // URL or command, without secrets
-	Transport    string
-	Protocol     string // the revision spoken, or both of an upstream that is used in both eras
-	State        string // connecting, starting, connected, reconnecting, needs_auth …
-	Since        time.Time
-	LastLine     string // what a program that is starting last wrote to its standard error
-	Tools        int
-	Stale        bool // the list is from before the connection was lost
-	Error        string
-	Hint         string // what a person can do about it
-	Login        string // where a person can log in; empty if a login does not help
-	Attempt      int    // failures in a row
-	NextTry      time.Time
-	Fixed        bool      // it comes from configuration, so a tool may not change its URL
-	Origin       string    // config, startup (startup.lua) or added (while running, on all nodes)
-	ConfiguredAt string    // file:line, of the configuration
-	By           string    // who added, changed or removed it last
-	Changed      time.Time // and when
-	Warnings     []string  // settings that do not match its tools, and tools that were left out
-	People       int       // how many have a connection of their own now
+	Namespace string   `json:"namespace"`
+	Endpoint  string   `json:"endpoint"` // URL or command, without secrets
+	Transport string   `json:"transport,omitempty"`
+	Protocol  string   `json:"protocol,omitempty" jsonschema:"protocol revision of the connection"`
+	State     string   `json:"state" jsonschema:"connecting, starting, connected, reconnecting, failed (retried every few minutes), needs_auth, asleep (started by the first call), removed (configured, but removed by a person), or untrusted (a person must trust the configuration file first)"`
+	Starting  int      `json:"starting_secs,omitempty" jsonschema:"for how many seconds its program has been starting"`
+	LastLine  string   `json:"last_line,omitempty" jsonschema:"what its program last wrote to its standard error while it is starting"`
+	Tools     int      `json:"tool_count"`
+	Stale     bool     `json:"stale,omitempty" jsonschema:"the tools are the last known ones; the server is disconnected"`
+	Error     string   `json:"error,omitempty" jsonschema:"last error"`
+	Hint      string   `json:"hint,omitempty" jsonschema:"what a person can do"`
+	Login     string   `json:"login,omitempty" jsonschema:"URL to POST to, which returns a login link for a person"`
+	Attempt   int      `json:"attempt,omitempty" jsonschema:"failures in a row"`
+	NextTryMS int64    `json:"next_try_ms,omitempty" jsonschema:"milliseconds until the next attempt"`
+	Origin    string   `json:"origin,omitempty" jsonschema:"config, startup (startup.lua) or added (while running)"`
+	Warnings  []string `json:"warnings,omitempty" jsonschema:"what is wrong although it is connected: settings that do not match its tools, a list that was cut, definitions that were left out"`
+
+	Last   LastChange `json:"-"` // for those who may change it
+	Since  time.Time  `json:"-"`
+	Fixed  bool       `json:"-"` // it comes from configuration, so a tool may not change its URL
+	People int        `json:"-"` // how many have a connection of their own now
 
 	manager *upstream.Manager // if each principal has a connection of its own; else nil
+}
+
+// LastChange says where an upstream is configured, and who changed it last.
+type LastChange struct {
+	ConfiguredAt string    `json:"configured_at,omitempty"` // file:line, of the configuration
+	By           string    `json:"by,omitempty"`            // who added, changed or removed it last
+	Changed      time.Time `json:"changed,omitzero"`
 }
 
 // List returns every upstream, sorted by name. Those that a user removed although the
@@ -74,10 +81,9 @@ func (u *Set) Status(name string) (Status, bool) {
 func (u *Set) status(s upstream.Status) Status {
 	status := Status{
 		Namespace: s.Name, Endpoint: s.Target, Transport: s.Transport, Protocol: s.Revision,
-		State: string(s.State), Since: s.Since, LastLine: s.LastLine, Tools: s.Tools, Stale: s.Stale,
-		Error: s.LastError, Hint: s.Hint, Login: u.loginAt(s), Attempt: s.Attempt, NextTry: s.NextTry,
-		Warnings: slices.Concat(s.Trouble, u.warnings(context.Background(), s)), // from memory
+		Hint: s.Hint, Login: u.loginAt(s), Warnings: slices.Concat(s.Trouble, u.warnings(context.Background(), s)), // from memory
 	}
+	status.setState(s)
 	if s.Login != "" {
 		status.manager, status.People, status.Login = u.Manager, s.People, ""
 	}
@@ -87,13 +93,25 @@ func (u *Set) status(s upstream.Status) Status {
 	return status
 }
 
+// setState sets what a connection is doing.
+func (s *Status) setState(now upstream.Status) {
+	s.State, s.Since, s.Tools, s.Stale = string(now.State), now.Since, now.Tools, now.Stale
+	s.Error, s.Attempt, s.NextTryMS = now.LastError, now.Attempt, 0
+	if !now.NextTry.IsZero() {
+		s.NextTryMS = max(time.Until(now.NextTry).Milliseconds(), 0)
+	}
+	if s.Starting, s.LastLine = 0, ""; now.State == upstream.StateStarting {
+		s.Starting, s.LastLine = int(time.Since(now.Since).Seconds()), now.LastLine
+	}
+}
+
 // setOrigin adds where an upstream comes from. u.mu is held.
 func (u *Set) setOrigin(s *Status) {
 	s.Origin, _ = u.origin(s.Namespace)
 	s.Fixed = s.Origin == originConfig
-	s.ConfiguredAt = u.places[s.Namespace]
+	s.Last.ConfiguredAt = u.places[s.Namespace]
 	if entry := u.entries[s.Namespace]; entry != nil {
-		s.By, s.Changed = entry.By, entry.Changed
+		s.Last.By, s.Last.Changed = entry.By, entry.Changed
 	}
 }
 
@@ -189,8 +207,7 @@ func (s Status) For(ctx context.Context) Status {
 	if !ok {
 		return s
 	}
-	s.State, s.Since, s.LastLine, s.Stale = string(own.State), own.Since, own.LastLine, own.Stale
-	s.Error, s.Attempt, s.NextTry, s.Tools = own.LastError, own.Attempt, own.NextTry, own.Tools
+	s.setState(own)
 	s.Hint = cmp.Or(own.Hint, fmt.Sprintf("everybody has a connection of their own; %d are connected", s.People))
 	return s
 }

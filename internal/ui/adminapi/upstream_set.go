@@ -48,12 +48,12 @@ func (r UpstreamSet) Get(ctx context.Context, name string) (Upstream, error) {
 
 // view shows an upstream; those who may change it see its settings.
 func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
-	v := Upstream{UpstreamView: servertools.ViewUpstream(ctx, s, r.Counts), Wanted: s.State != upstreamset.StateRemoved, Since: s.Since}
+	v := Upstream{UpstreamView: servertools.View(ctx, s, r.Counts), Wanted: s.State != upstreamset.StateRemoved, Since: s.Since}
 	r.addProgram(&v, s.Namespace, principal.Of(ctx).Admin())
 	if !r.ofOrg && !principal.Of(ctx).Admin() {
 		return v
 	}
-	v.ConfiguredAt, v.By, v.Changed = s.ConfiguredAt, s.By, s.Changed
+	v.LastChange = s.Last
 	if server, err := r.Set.Editable(s.Namespace); err == nil && v.Wanted && (server.Guarded || !r.ofOrg) {
 		v.Editable = true
 		v.Settings = server.Settings.Shown()

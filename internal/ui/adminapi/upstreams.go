@@ -9,21 +9,20 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
 // Upstream is the state and the settings of an upstream.
 type Upstream struct {
 	servertools.UpstreamView
-	ConfiguredAt string           `json:"configured_at,omitempty"` // file:line
-	Wanted       bool             `json:"wanted"`                  // false: removed by a user, although the configuration has it
-	Editable     bool             `json:"editable"`
-	By           string           `json:"by,omitempty"` // who added, changed or removed it last
-	Changed      time.Time        `json:"changed,omitzero"`
-	Since        time.Time        `json:"since,omitzero"`           // when it got into its state
-	Restarts     int64            `json:"restarts"`                 // how often it was connected again
-	Connected    time.Time        `json:"first_connected,omitzero"` // since when those are counted
-	Sandbox      *UpstreamSandbox `json:"sandbox,omitempty"`        // nil if it is no program
-	Settings     map[string]any   `json:"settings,omitempty"`       // without secrets; nil if it is not editable
+	upstreamset.LastChange
+	Wanted    bool             `json:"wanted"` // false: removed by a user, although the configuration has it
+	Editable  bool             `json:"editable"`
+	Since     time.Time        `json:"since,omitzero"`           // when it got into its state
+	Restarts  int64            `json:"restarts"`                 // how often it was connected again
+	Connected time.Time        `json:"first_connected,omitzero"` // since when those are counted
+	Sandbox   *UpstreamSandbox `json:"sandbox,omitempty"`        // nil if it is no program
+	Settings  map[string]any   `json:"settings,omitempty"`       // without secrets; nil if it is not editable
 }
 
 // UpstreamSandbox is what the program of an upstream may reach. The lists are for
