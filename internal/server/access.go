@@ -32,6 +32,7 @@ type access struct {
 	keys       *apikey.Store
 	tokens     *jwt.Server // of configured issuers; nil if there are none
 	auth       *httpauth.Authenticator
+	webhooks   webhook.Table
 }
 
 // openAccess opens the store of API keys and the authenticator of HTTP requests.
@@ -133,15 +134,12 @@ func (a *access) owners() personal.Owners {
 	return owners
 }
 
-// currentPrincipal returns a function that returns the current rights of a principal: of a
-// key, or of a webhook.
-func (a *access) currentPrincipal(hooks *webhook.Table) func(context.Context, principal.Principal) (principal.Principal, error) {
-	return func(ctx context.Context, was principal.Principal) (principal.Principal, error) {
-		if who, ok, err := hooks.Current(was); ok {
-			return who, err
-		}
-		return a.keys.Current(ctx, was)
+// currentPrincipal returns the current rights of a principal: of a key, or of a webhook.
+func (a *access) currentPrincipal(ctx context.Context, was principal.Principal) (principal.Principal, error) {
+	if who, ok, err := a.webhooks.Current(was); ok {
+		return who, err
 	}
+	return a.keys.Current(ctx, was)
 }
 
 // caller returns the name under which a principal's sessions, pending calls and variables

@@ -4,50 +4,89 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin/approvaltools"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/approval"
+	"github.com/luanette/luanette/internal/govern/policy"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
+// approver has calls wait for a person's approval.
+type approver struct {
+	policy  *policy.Policy
+	circles *circles
+	// The following use it, and are set when they exist.
+	catalog   *catalog.Catalog
+	approvals *approval.Store
+	scripts   *scripts
+}
+
 // openApprovals opens the store of approvals, where people decide what scripts may do.
-func (srv *Server) openApprovals(ctx context.Context) (err error) {
+func openApprovals(ctx context.Context, p *process, g *guards, asks *approver) (store *approval.Store, err error) {
 	o := approval.Options{
-		Policy: srv.approvalPolicy(&srv.config.Config), Expire: time.Duration(srv.config.ApproveExpire), Nodes: srv.isShared(), Events: srv.bus, Log: srv.log,
-		Audit: srv.audit.RecordAction, Plan: srv.planAgain, Real: srv.catalog.Real,
+		Policy: asks.policyOf(&p.config.Config), Expire: time.Duration(p.config.ApproveExpire), Nodes: p.isShared(), Events: p.bus, Log: p.log,
+		Audit: g.audit.RecordAction, Plan: asks.planAgain, Real: asks.catalog.Real,
 		Alone: func(ctx context.Context) bool {
-			used, err := srv.keys.HasKeys(ctx)
-			return err == nil && !used && srv.tokens == nil
+			used, err := g.keys.HasKeys(ctx)
+			return err == nil && !used && g.tokens == nil
 		},
 	}
-	if srv.people != nil {
-		o.People = srv.people.Store
+	if g.people != nil {
+		o.People = g.people.Store
 	}
-	if o.Webhook, err = srv.config.ApprovalWebhook(srv.secrets, srv.outbound().Client()); err != nil {
-		return err
+	if o.Webhook, err = p.config.ApprovalWebhook(p.secrets, p.outbound().Client()); err != nil {
+		return nil, err
 	}
-	if o.Mail, err = srv.config.ApprovalMail(srv.secrets); err != nil {
-		return err
+	if o.Mail, err = p.config.ApprovalMail(p.secrets); err != nil {
+		return nil, err
 	}
-	srv.approvals, err = approval.Open(ctx, srv.store, o)
-	return err
+	if store, err = approval.Open(ctx, p.store, o); err == nil {
+		p.closeFirst.plain(store.Close)
+	}
+	return store, err
+}
+
+// policyOf is what needs approval: by the settings for scripts, and by policy rules.
+func (a *approver) policyOf(c *config.Config) approval.Policy {
+	p := c.ApprovalPolicy()
+	if s := c.PolicySettings(); s.Approves() {
+		p.Also = a.needsApproval
+	}
+	return p
+}
+
+func (a *approver) needsApproval(ctx context.Context, e host.Effect) (approval.Demand, bool) {
+	ref, isTool := e.Tool()
+	if !isTool {
+		ref = tool.Ref{Name: e.DisplayName()}
+	}
+	info, _ := a.catalog.Find(ctx, ref)
+	if isTool && asksItself(&info) {
+		return approval.Demand{}, false
+	}
+	info.Ref = a.catalog.Real(ctx, ref)
+	d := a.policy.Decide(principal.Of(ctx), &info)
+	return approval.Demand{Role: d.By, Count: d.Count}, d.Verdict == policy.Approve
 }
 
 // approveCalls has calls wait for a person's approval where the settings or the policy
 // demand it. Scripts have asked before they call.
-func (srv *Server) approveCalls() tool.Step {
+func (a *approver) approveCalls() tool.Step {
 	return tool.Step{Name: "approval", Before: func(ctx context.Context, i *tool.Invocation) (context.Context, error) {
-		if srv.approvals == nil || srv.approvals.Policy().Empty() || asksItself(i.Info) || srv.approved(ctx, i.Info) {
+		if a.approvals == nil || a.approvals.Policy().Empty() || asksItself(i.Info) || a.approved(ctx, i.Info) {
 			return ctx, nil
 		}
 		c := directCall(ctx, i)
-		decision, err := srv.approvals.DecideCall(ctx, c.Effect(), c.Hash())
+		decision, err := a.approvals.DecideCall(ctx, c.Effect(), c.Hash())
 		if err != nil || decision == host.Allow {
 			return ctx, err
 		}
@@ -55,7 +94,7 @@ func (srv *Server) approveCalls() tool.Step {
 			return ctx, i.Deny("approval", fault.New(fault.Denied, "%s needs approval itself", c.Ref))
 		}
 		i.Asked, i.Answered = true, true
-		i.Result, i.Err = srv.scripts.runner.CallApproved(ctx, c, i.Call.Caller, func(ctx context.Context) (tool.Result, error) { return srv.catalog.Repeat(ctx, i) })
+		i.Result, i.Err = a.scripts.runner.CallApproved(ctx, c, i.Call.Caller, func(ctx context.Context) (tool.Result, error) { return a.catalog.Repeat(ctx, i) })
 		if fault.CodeOf(i.Err) == fault.Denied {
 			i.Denied = true
 		}
@@ -89,10 +128,10 @@ func asksItself(info *tool.Info) bool {
 }
 
 // approved reports whether a call was approved: by itself, or as an effect of a script.
-func (srv *Server) approved(ctx context.Context, info *tool.Info) bool {
+func (a *approver) approved(ctx context.Context, info *tool.Info) bool {
 	own := tool.Ref{Space: info.Space, Name: cmp.Or(info.Original, info.Name)}
 	is := func(ref tool.Ref) bool {
-		ref = srv.catalog.Real(ctx, ref)
+		ref = a.catalog.Real(ctx, ref)
 		return ref == info.Ref || ref == own
 	}
 	if ref, ok := tool.Approved(ctx); ok && is(ref) {
@@ -102,10 +141,15 @@ func (srv *Server) approved(ctx context.Context, info *tool.Info) bool {
 	return outer != nil && is(outer.Tool())
 }
 
+// runsCode tells whether one of our tools runs the code in its arguments.
+func runsCode(name string) bool {
+	return slices.Contains([]string{"lua_eval", "execute_code", "lua_preview"}, name)
+}
+
 // approvedResult waits for the decision about a call, and for its end.
-func (srv *Server) approvedResult(ctx context.Context, id string) (tool.Result, error) {
+func (in *parts) approvedResult(ctx context.Context, id string) (tool.Result, error) {
 	for {
-		a, err := srv.approvals.AwaitOutcome(ctx, id)
+		a, err := in.approvals.AwaitOutcome(ctx, id)
 		if err != nil {
 			return tool.Result{}, err
 		}
@@ -118,16 +162,17 @@ func (srv *Server) approvedResult(ctx context.Context, id string) (tool.Result, 
 }
 
 // planAgain makes the plan of a run that waits for approval.
-func (srv *Server) planAgain(ctx context.Context, a *approval.Approval) (host.Plan, error) {
-	id := a.Job()
-	ctx = srv.policy.Detach(ctx) // whoever looks at it has read other things than the run
+func (a *approver) planAgain(ctx context.Context, of *approval.Approval) (host.Plan, error) {
+	id := of.Job()
+	queue := a.circles.queue.Load()
+	ctx = a.policy.Detach(ctx) // whoever looks at it has read other things than the run
 	switch {
 	case id == "":
-		return srv.scripts.sessions.Plan(ctx, a.RunInfo, a.Resume)
-	case srv.jobs == nil:
+		return a.scripts.sessions.Plan(ctx, of.RunInfo, of.Resume)
+	case queue == nil:
 		return host.Plan{}, fault.New(fault.Unavailable, "this process has no jobs")
 	default:
-		return srv.jobs.Plan(ctx, id)
+		return queue.Plan(ctx, id)
 	}
 }
 

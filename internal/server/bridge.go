@@ -3,8 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/owner"
@@ -16,8 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
-// Backend is a source of tools to be served over ZeroMQ.
-type Backend struct {
+// backend is a source of tools to be served over ZeroMQ.
+type backend struct {
 	Name      string // of the service
 	Listen    string // such as tcp://127.0.0.1:5580
 	Broadcast string // such as tcp://127.0.0.1:5581; empty means the port after Listen's
@@ -25,22 +23,8 @@ type Backend struct {
 	Changed   <-chan struct{} // signals that the list of tools changed; nil: never
 }
 
-// ServeBackend serves a backend, and nothing else, until ctx ends; then it closes
-// the server.
-func (srv *Server) ServeBackend(ctx context.Context, what Backend) error {
-	b, err := srv.openBridge(ctx, what)
-	if err != nil {
-		return errors.Join(err, srv.Close(ctx))
-	}
-	fmt.Fprintf(srv.options.Stderr, "luanette %s is listening on %s\n", srv.options.Version, b.Addr())
-	for _, line := range [][2]string{{"serves", what.Name}, {"events", b.Broadcasts()}, {"data", srv.config.Data}, {"config", orNone(srv.config.File)}} {
-		fmt.Fprintf(srv.options.Stderr, "  %-8s %s\n", line[0], line[1])
-	}
-	return errors.Join(b.Serve(ctx), srv.Close(ctx))
-}
-
 // openBridge listens for clients of the backend.
-func (srv *Server) openBridge(ctx context.Context, what Backend) (*hootserver.Server, error) {
+func (srv *Server) openBridge(ctx context.Context, what backend) (*hootserver.Server, error) {
 	if what.Broadcast == "" {
 		what.Broadcast = hootserver.NextEndpoint(what.Listen)
 	}
@@ -92,7 +76,7 @@ func (srv *Server) startBridge(ctx context.Context) (addr string, stop func(), e
 	}
 	exposed := srv.catalog.Exposed()
 	changed, unwatch := exposed.Changes()
-	b, err := srv.openBridge(ctx, Backend{
+	b, err := srv.openBridge(ctx, backend{
 		Name: "luanette", Listen: srv.config.Bridge.Listen, Broadcast: srv.config.Bridge.Broadcast, Source: guestSource{exposed, srv.localPeers}, Changed: changed,
 	})
 	if err != nil {

@@ -5,30 +5,32 @@ import (
 
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/govern/pin"
+	"github.com/luanette/luanette/internal/govern/policy"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
 // callSteps are what every tool call passes, in this order, wherever it comes from:
 // /mcp, /mcp/NAME, scripts, jobs, chat and the command line.
-func (srv *Server) callSteps(tools *overlay.Source) []tool.Step {
+func callSteps(s *storage, g *guards, pins *pin.Guard, tools *overlay.Source, asks *approver) []tool.Step {
 	return []tool.Step{
-		catalog.LimitDepth(),                    // tools that call each other in a circle end
-		catalog.Observe(),                       // span, events, statistics
-		srv.audit.RecordCalls(),                 // an entry per call, refused ones too
-		catalog.CheckVisible(),                  // the tool exists for the caller
-		catalog.CheckScope(),                    // the caller's scope admits the call
-		srv.pins.CheckCalls(tools.OriginalName), // the tool's definition is approved
-		srv.keys.CheckCalls(),                   // the caller's key is still valid
-		srv.policy.CheckCalls(),                 // policy rules and labels
-		tools.CheckCalls(),                      // startup.lua does not hide the tool
-		catalog.RunHooks(),                      // hooks of startup.lua
-		srv.results.LearnCalls(),                // shapes of results without a schema
-		srv.usage.LearnCalls(),                  // words of searches that led to the call
-		catalog.CheckArguments(),                // arguments match the tool's schema
-		srv.approveCalls(),                      // a person has approved it, if need be
-		srv.quota.LimitCalls(),                  // calls of the principal
-		catalog.LimitNamespace(),                // calls of the namespace, circuit breaker
+		catalog.LimitDepth(),                // tools that call each other in a circle end
+		catalog.Observe(),                   // span, events, statistics
+		g.audit.RecordCalls(),               // an entry per call, refused ones too
+		catalog.CheckVisible(),              // the tool exists for the caller
+		catalog.CheckScope(),                // the caller's scope admits the call
+		pins.CheckCalls(tools.OriginalName), // the tool's definition is approved
+		g.keys.CheckCalls(),                 // the caller's key is still valid
+		g.policy.CheckCalls(),               // policy rules and labels
+		tools.CheckCalls(),                  // startup.lua does not hide the tool
+		catalog.RunHooks(),                  // hooks of startup.lua
+		s.results.LearnCalls(),              // shapes of results without a schema
+		s.usage.LearnCalls(),                // words of searches that led to the call
+		catalog.CheckArguments(),            // arguments match the tool's schema
+		asks.approveCalls(),                 // a person has approved it, if need be
+		g.quota.LimitCalls(),                // calls of the principal
+		catalog.LimitNamespace(),            // calls of the namespace, circuit breaker
 	}
 }
 
@@ -39,7 +41,7 @@ var reserved = []string{"mcp_connect", "mcp_disconnect", "approval_decide", "app
 // isReserved tells which tools only administrators see. Those who manage an organisation
 // connect upstreams of it. Where policy rules name roles, others decide too, and the store of
 // approvals checks who.
-func (srv *Server) isReserved(who principal.Principal, ref tool.Ref) bool {
+func isReserved(rules *policy.Policy, who principal.Principal, ref tool.Ref) bool {
 	switch {
 	case ref.Space != "" || !slices.Contains(reserved, ref.Name):
 		return false
@@ -48,5 +50,5 @@ func (srv *Server) isReserved(who principal.Principal, ref tool.Ref) bool {
 	case ref.Name == "mcp_connect" || ref.Name == "mcp_disconnect":
 		return !who.ManagesOrg()
 	}
-	return ref.Name != "approval_decide" || !srv.policy.Settings().NamesRoles()
+	return ref.Name != "approval_decide" || !rules.Settings().NamesRoles()
 }

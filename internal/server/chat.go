@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/servertools"
+	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/completion"
 	"github.com/luanette/luanette/internal/chat/conversation"
@@ -13,60 +16,82 @@ import (
 	"github.com/luanette/luanette/internal/chat/servers"
 	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
-// chatScope returns ctx with the tools of the person in whose chat a job was started.
-func (srv *Server) chatScope(ctx context.Context) (context.Context, error) {
-	if srv.turns == nil { // a server without chat
-		return ctx, nil
-	}
-	return srv.turns.InScope(ctx)
+// chats serve conversations.
+type chats struct {
+	turns  *turn.Service // nil unless the server serves, like the others
+	chat   *chatapi.Handler
+	openAI *openaiapi.Handler
 }
 
 // openChat opens the conversations and the chat API.
-func (srv *Server) openChat(ctx context.Context) error {
-	c := &srv.config.Chat
-	callback, err := srv.secrets.Find(c.Callback)
+func openChat(ctx context.Context, in *parts) (all chats, err error) {
+	c := &in.config.Chat
+	callback, err := in.secrets.Find(c.Callback)
 	if err != nil {
-		return fault.Wrap(fault.Config, err, "chat.callback_token").WithHint("%s", fault.HintOf(err))
+		return all, fault.Wrap(fault.Config, err, "chat.callback_token").WithHint("%s", fault.HintOf(err))
 	}
 	if !callback.IsZero() && len(c.Receivers) == 0 {
-		srv.log.WarnContext(ctx, "no callback gets chat.callback_token", "hint", "name the receivers in chat.callback_origins, such as https://gateway.example")
+		in.log.WarnContext(ctx, "no callback gets chat.callback_token", "hint", "name the receivers in chat.callback_origins, such as https://gateway.example")
 	}
-	model, err := srv.NewAgent()
-	assistant := turn.Assistant{Agent: model, Err: err, Flow: srv.policy} // without a model it says what to set
-	turns, err := turn.Open(ctx, srv.store, assistant, turn.Options{
+	listener, err := c.OpenTranscriber(in.options.Env)
+	if err != nil {
+		return all, err
+	}
+	model, err := in.NewAgent()
+	assistant := turn.Assistant{Agent: model, Err: err, Flow: in.policy} // without a model it says what to set
+	turns, err := turn.Open(ctx, in.store, assistant, turn.Options{
 		Conversations: conversation.Options{
-			Shares: srv.shares, Stored: conversation.StoredMedia{Count: c.Attachments, Bytes: int64(c.AttachedMB) * 1_000_000},
+			Shares: in.shares, Stored: conversation.StoredMedia{Count: c.Attachments, Bytes: int64(c.AttachedMB) * 1_000_000},
 			OnForget: assistant.Forget, OnForgetConversation: assistant.ForgetConversation, OnCopy: assistant.Inherit,
 		},
 		Servers: servers.Options{
-			Upstreams: servers.Connected(srv.orgUpstreams(), servertools.AllowHosts(srv.config.MCP.AllowedHosts)),
-			Secrets:   secret.Box{Key: srv.storedKey(), RecoveryHint: "give the server its token again"},
-			Log:       srv.log,
+			Upstreams: servers.Connected(in.orgUpstreams(), servertools.AllowHosts(in.config.MCP.AllowedHosts)),
+			Secrets:   secret.Box{Key: in.storedKey(), RecoveryHint: "give the server its token again"},
+			Log:       in.log,
 		},
-		CurrentPrincipal: srv.keys.Current, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
-		Node: srv.nodeID(), Broadcast: srv.notifier(conversationTopic), CarryTrace: telemetry.Carry,
+		CurrentPrincipal: in.keys.Current, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: in.bus, Log: in.log,
+		Node: in.nodeID(), Broadcast: in.notifier(conversationTopic), CarryTrace: telemetry.Carry,
 	})
 	if err != nil {
-		return err
+		return all, err
 	}
-	srv.turns = turns
-	srv.shares.Register(principal.Conversation, turns.Conversations.SharedConversation)
-	listener, err := c.OpenTranscriber(srv.options.Env)
-	if err != nil {
-		return err
-	}
-	srv.chat = chatapi.New(turns, chatapi.Options{
+	in.turns.Store(turns)
+	in.shares.Register(principal.Conversation, turns.Conversations.SharedConversation)
+	all = chats{turns: turns, openAI: openaiapi.New(completion.New(turns, in.store), openaiapi.Options{Rate: c.Rate, Log: in.log})}
+	all.chat = chatapi.New(turns, chatapi.Options{
 		Model: assistant.About(), Models: assistant.Models(), ModelError: assistant.Err, Transcribe: listener.Func(),
 		Debug: c.DebugEvents, Rate: c.Rate,
-		Webhooks: srv.outbound().Transport(),
-		Token:    callback, Receivers: c.Receivers, Usage: srv.spending, Audit: srv.audit.RecordAction,
-		Log: srv.log, Version: srv.options.Version,
+		Webhooks: in.outbound().Transport(),
+		Token:    callback, Receivers: c.Receivers, Usage: in.spending, Audit: in.audit.RecordAction,
+		Log: in.log, Version: in.options.Version,
 	})
-	srv.closeFirst.plain(srv.chat.Close)
-	srv.closeFirst.plain(turns.Close)
-	srv.openAI = openaiapi.New(completion.New(turns, srv.store), openaiapi.Options{Rate: c.Rate, Log: srv.log})
-	return nil
+	in.closeFirst.plain(all.chat.Close)
+	in.closeFirst.plain(turns.Close)
+	return all, nil
+}
+
+// NewAgent returns an agent that has all tools. Without a configured model it fails: the
+// error says what to set.
+func (in *parts) NewAgent() (*agent.Agent, error) {
+	c := &in.config.Chat
+	model, others, err := c.OpenModels(in.options.Env, in.secrets)
+	if err != nil {
+		return nil, err
+	}
+	return agent.New(agent.Options{
+		Model: model, Models: others, Tools: in.catalog, Core: c.OwnTools(), Own: in.isScript, Callable: builtin.InChat,
+		Servers: func(space string) bool { return !upstreamset.IsPrivate(space) },
+		Offer:   agent.Offer(c.Offer),
+		Prompts: c.PromptTexts(), Version: in.options.Version, Content: c.LogContent,
+		Limits: agent.Limits{
+			Iterations: c.Iterations, Calls: c.Calls, ResultBytes: c.ResultKB << 10, PromptBytes: c.PromptKB * 1000,
+			ToolTime: time.Duration(c.ToolTimeout), DirectTools: c.DirectTools,
+		},
+		Approved: in.approvedResult,
+		Budget:   in.spending, Bus: in.bus, Log: in.log, Tracer: in.telemetry.Tracer("agent"), Meter: in.telemetry.Meter("agent"),
+	})
 }

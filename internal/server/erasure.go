@@ -41,17 +41,16 @@ func personalTables() []personal.Table {
 }
 
 // openErasure lets what is stored about people be exported and erased.
-func (srv *Server) openErasure(ctx context.Context) (err error) {
-	if srv.people == nil {
-		return nil
+func openErasure(ctx context.Context, in *parts) (*erasure.Service, error) {
+	if in.people == nil {
+		return nil, nil
 	}
-	parts := []erasure.Part{job.Journals{Queue: srv.jobs}, artifact.Erasing{Store: srv.contents.Store}}
-	if srv.audit != nil {
-		parts = append(parts, srv.audit)
+	parts := []erasure.Part{job.Journals{Queue: in.jobs}, artifact.Erasing{Store: in.contents.Store}}
+	if in.audit != nil {
+		parts = append(parts, in.audit)
 	}
-	srv.erasure, err = erasure.Open(ctx, srv.store, erasure.Options{
-		People: srv.people.Store, Keys: srv.keys, Tables: personalTables(), Parts: parts,
-		Audit: srv.audit.RecordAction, Log: srv.log,
+	return erasure.Open(ctx, in.store, erasure.Options{
+		People: in.people.Store, Keys: in.keys, Tables: personalTables(), Parts: parts,
+		Audit: in.audit.RecordAction, Log: in.log,
 	})
-	return err
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/luanette/luanette/internal/sandbox/egress"
 	"github.com/luanette/luanette/internal/sandbox/launch"
 	"github.com/luanette/luanette/internal/sandbox/profile"
-	"github.com/luanette/luanette/internal/ui/adminapi"
 	"github.com/luanette/luanette/internal/ui/login"
 )
 
@@ -91,14 +90,6 @@ func openAudit(ctx context.Context, p *process) (*audit.Log, error) {
 		p.closeLast.within("the audit log", storeTimeout, log.Close)
 	}
 	return log, err
-}
-
-// auditStore returns the audit log for reading.
-func (srv *Server) auditStore() (adminapi.Audit, error) {
-	if srv.audit != nil {
-		return srv.audit, nil
-	}
-	return audit.OpenStore(context.Background(), srv.store)
 }
 
 // newLauncher starts sandboxed programs, of upstreams and of scripts. What they are refused

@@ -209,7 +209,7 @@ func TestGuestsJobsEndWithTheFirstKey(t *testing.T) {
 	if text := boss.own("job_status", `{"job_id":"`+running+`"}`); !strings.Contains(text, "failed") || !strings.Contains(text, "guests may not use this server any more") {
 		t.Errorf("the job: %s", text)
 	}
-	if _, err := srv.currentPrincipal(&srv.webhooks)(t.Context(), principal.Guest()); fault.CodeOf(err) != fault.Denied { // of a schedule
+	if _, err := srv.currentPrincipal(t.Context(), principal.Guest()); fault.CodeOf(err) != fault.Denied { // of a schedule
 		t.Errorf("a guest's rights: %v", err)
 	}
 	attached, err := srv.AttachedClient(t.Context())

@@ -14,14 +14,6 @@ import (
 // Upstreams returns the upstreams of the server.
 func (srv *Server) Upstreams() *upstreamset.Set { return srv.upstreams }
 
-// loader starts the upstreams that scripts and calls use, if Options say so.
-func (srv *Server) loader() func(context.Context, string) {
-	if !srv.options.OnDemand {
-		return nil
-	}
-	return func(ctx context.Context, name string) { srv.upstreams.Start(ctx, name) }
-}
-
 // CallTool calls a tool of the catalog.
 func (srv *Server) CallTool(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return srv.catalog.Call(ctx, call)

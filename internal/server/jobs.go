@@ -7,9 +7,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin/jobtools"
-	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/credentials/oauth"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
@@ -17,66 +15,53 @@ import (
 	"github.com/luanette/luanette/internal/jobs/webhook"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/observe/telemetry"
-	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// openJobs starts the queue and resumes jobs that a crash interrupted. One process at a
-// time has the queue. Another process on the same data folder, such as a client's own
-// `luanette stdio` beside a server, can only read jobs.
-func (srv *Server) openJobs(ctx context.Context) error {
-	options := job.Options{
-		Workers: srv.config.Jobs.Workers, KeepComplete: time.Duration(srv.config.Jobs.KeepComplete), KeepFailed: time.Duration(srv.config.Jobs.KeepFailed),
-		KeepCount: srv.config.Jobs.KeepCount, KeepScheduled: srv.config.Jobs.KeepScheduled,
-		LoginWait: time.Duration(srv.config.Jobs.LoginWait), LoginTopic: oauth.Topic,
-		Grace: graceTimeout, TempDir: filepath.Join(srv.config.Data, "jobs"),
-		Shares: srv.shares, CurrentPrincipal: srv.currentPrincipal(&srv.webhooks), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Tracer: srv.telemetry.Tracer("job"), Meter: srv.telemetry.Meter("job"), Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
-	}
-	if srv.approvals != nil { // the music backend needs no approvals
-		options.Approvals, options.Tools, options.Revert, options.Admit = srv.approvals, srv.catalog, srv.revert, srv.orgs.SpendJob
-	}
-	runner := jobrunner.Runner{Upstreams: srv.upstreams, Music: srv.localMusic, Since: srv.started, Settled: srv.startupDone, Limits: srv.config.Jobs.Limits(), Scope: srv.chatScope}
-	if srv.scripts != nil { // nil in a server with music only
-		runner.Scripts = srv.scripts.runner
-	}
-	queue, err := job.Open(ctx, srv.store, runner, options)
-	if fault.CodeOf(err) == fault.Conflict {
-		srv.log.InfoContext(ctx, "jobs run in another process on this data folder")
-		options.ReadOnly = true
-		queue, err = job.Open(ctx, srv.store, runner, options)
-	}
+// openJobs starts the queue of scripts and music. What scripts start, it runs.
+func openJobs(ctx context.Context, p *process, g *guards, t *tooling) (*job.Queue, error) {
+	queue, err := openQueue(ctx, p, jobrunner.Runner{Scripts: t.scripts.runner, Upstreams: t.upstreams, Music: t.localMusic}, job.Options{
+		Shares: g.shares, CurrentPrincipal: g.currentPrincipal, Approvals: t.approvals, Tools: t.catalog, Revert: p.revert, Admit: g.orgs.SpendJob,
+	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	srv.jobs = queue
-	srv.closeFirst.add(queue.Close)
-	srv.shares.Register(principal.Job, queue.SharedJob)
-	srv.shares.Register(principal.Schedule, queue.SharedSchedule)
-	return nil
+	p.queue.Store(queue)
+	if t.localMusic != nil {
+		t.localMusic.SetJobs(musicjob.Queue{Jobs: queue}) // its long tools are jobs, which run in it
+	}
+	g.shares.Register(principal.Job, queue.SharedJob)
+	g.shares.Register(principal.Schedule, queue.SharedSchedule)
+	return queue, nil
 }
 
-// scriptJobs starts jobs for scripts; nil as long as there is no queue.
-func (srv *Server) scriptJobs() script.Jobs {
-	if srv.jobs == nil {
-		return nil
+// openQueue starts the queue and resumes jobs that a crash interrupted. One process at a
+// time has the queue. Another process on the same data folder, such as a client's own
+// `luanette stdio` beside a server, can only read jobs.
+func openQueue(ctx context.Context, p *process, runner jobrunner.Runner, o job.Options) (*job.Queue, error) {
+	c := p.config.Jobs
+	runner.Since, runner.Settled, runner.Limits, runner.Scope = p.started, p.settled, c.Limits(), p.chatScope
+	o.Workers, o.Grace, o.LoginWait, o.LoginTopic = c.Workers, graceTimeout, time.Duration(c.LoginWait), oauth.Topic
+	o.KeepComplete, o.KeepFailed, o.KeepCount, o.KeepScheduled = time.Duration(c.KeepComplete), time.Duration(c.KeepFailed), c.KeepCount, c.KeepScheduled
+	o.TempDir, o.ReadOnly, o.Node, o.Unlimited = filepath.Join(p.config.Data, "jobs"), !p.options.Jobs, p.jobNode(), musicjob.Is
+	o.Traces, o.Tracer, o.Meter, o.Events, o.Log = telemetry.JobTraces{}, p.telemetry.Tracer("job"), p.telemetry.Meter("job"), p.bus, p.log
+	queue, err := job.Open(ctx, p.store, runner, o)
+	if fault.CodeOf(err) == fault.Conflict {
+		p.log.InfoContext(ctx, "jobs run in another process on this data folder")
+		o.ReadOnly = true
+		queue, err = job.Open(ctx, p.store, runner, o)
 	}
-	return job.ForScripts{Queue: srv.jobs}
+	if err == nil {
+		p.closeFirst.add(queue.Close)
+	}
+	return queue, err
 }
 
 // jobTasks shows jobs as MCP tasks; nil if there are no jobs.
-func (srv *Server) jobTasks() hub.Tasks {
-	if srv.jobs == nil {
+func (in *parts) jobTasks() hub.Tasks {
+	if in.jobs == nil {
 		return nil
 	}
-	return jobtools.Tasks{Queue: srv.jobs, Approvals: srv.approvals}
-}
-
-// setWebhooks applies the hooks of a configuration.
-func (srv *Server) setWebhooks(ctx context.Context, config *config.Loaded) {
-	hooks, problems := config.Webhooks(srv.secrets)
-	for _, problem := range problems {
-		srv.log.ErrorContext(ctx, "webhook cannot be used", "error", problem)
-	}
-	srv.webhooks.Set(hooks)
+	return jobtools.Tasks{Queue: in.jobs, Approvals: in.approvals}
 }
 
 // webhookReceiver starts jobs for requests of other services.
@@ -86,6 +71,3 @@ func (srv *Server) webhookReceiver() *webhook.Receiver {
 		Client: srv.config.Browsers().Proxies.Client, Audit: srv.audit, Events: srv.bus, Tracer: srv.telemetry.Tracer("webhook"), Log: srv.log,
 	})
 }
-
-// revert returns how the configuration in effect says that a tool is undone.
-func (srv *Server) revert(ref tool.Ref) (tool.Revert, bool) { return srv.current().Revert(ref) }

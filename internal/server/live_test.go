@@ -182,7 +182,7 @@ func liveState(t *testing.T, srv *Server) string {
 	_, reverted := srv.revert(tool.Ref{Space: "one", Name: "x"})
 	modes := []any{reverted}
 	for _, name := range []string{"one", "new", "x"} {
-		modes = append(modes, srv.pins.ModeOf(name), srv.limits(name))
+		modes = append(modes, srv.pins.ModeOf(name), srv.limits(name, false))
 	}
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		modes = append(modes, fmt.Sprintf("%#v", specs[name]))

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/luanette/luanette/internal/cluster/eventrelay"
@@ -13,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/taskrelay"
 	"github.com/luanette/luanette/internal/scripting/script/publish"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
 // nodeTimeout is how long a node that lost its connection to Postgres must be silent
@@ -163,4 +165,34 @@ func (p *process) announceReader() {
 	if p.isShared() {
 		p.runBackground(p.node.Announce)
 	}
+}
+
+// load reports how much this node has to do.
+func (srv *Server) load() json.RawMessage {
+	now := node.Load{Sessions: srv.hub.Sessions(), Streams: srv.dashboard.Readers()}
+	now.AddProcess()
+	var calls uint64
+	for _, namespace := range append(srv.upstreams.Manager.Namespaces(), "") {
+		if stats, ok := srv.catalog.Stats(context.Background(), namespace); ok { // from memory
+			calls += stats.Calls
+			now.InFlight += stats.InFlight
+		}
+	}
+	now.CallsPerMinute = srv.callRate.LastMinute(time.Now(), calls)
+	if srv.jobs != nil {
+		now.Jobs = srv.jobs.Running()
+	}
+	raw, _ := json.Marshal(now) // it always encodes
+	return raw
+}
+
+// nodes lists the nodes that share the database.
+func (srv *Server) nodes(ctx context.Context) (adminapi.Nodes, error) {
+	list, err := node.List(ctx, srv.store)
+	for i := range list {
+		if list[i].ID == srv.nodeID() {
+			list[i].Load = srv.load() //nolint:contextcheck // it only looks at memory
+		}
+	}
+	return adminapi.Nodes{Node: srv.nodeID(), Nodes: list}, err
 }

@@ -14,9 +14,14 @@ import (
 
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/scripting/script/publish"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/toolset"
 	"github.com/luanette/luanette/internal/ui/login"
@@ -34,7 +39,8 @@ type process struct {
 	secrets   secret.Finder
 	store     *db.DB
 	started   time.Time
-	listening atomic.Value // string: the URL of the HTTP server, once it listens
+	settled   chan struct{} // closed when startup.lua has run
+	listening atomic.Value  // string: the URL of the HTTP server, once it listens
 	*cluster
 	circles
 
@@ -49,7 +55,15 @@ type process struct {
 // used. Build sets each in one place, when it exists. All other parts exist before what uses
 // them is built.
 type circles struct {
-	ownTools atomic.Pointer[toolset.Set] // the tools that we offer ourselves: guards, stores and searches ask which they are
+	ownTools atomic.Pointer[ownTools]     // guards, stores and searches ask which tools are ours
+	queue    atomic.Pointer[job.Queue]    // scripts start jobs, which run scripts
+	turns    atomic.Pointer[turn.Service] // jobs have the tools of the chat that started them
+}
+
+// ownTools are the tools that we offer ourselves.
+type ownTools struct {
+	*toolset.Set
+	published *publish.Published // scripts as tools
 }
 
 // isOwn tells whether one of our own tools has that name.
@@ -60,6 +74,41 @@ func (c *circles) isOwn(name string) bool {
 
 // isScript tells whether a tool without a namespace is a published script.
 func (c *circles) isScript(name string) bool { return c.ownTools.Load() != nil && !c.isOwn(name) }
+
+// runsScript tells whether one of our tools runs a script: a published one, or code in
+// its arguments.
+func (c *circles) runsScript(name string) bool { return runsCode(name) || c.isScript(name) }
+
+// ownNames are the names of our own tools and of published scripts.
+func (c *circles) ownNames() (names []string) {
+	own := c.ownTools.Load()
+	if own == nil { // no tool is offered yet
+		return nil
+	}
+	for _, source := range []tool.Source{own, own.published} {
+		tools, _ := source.Tools(context.Background()) // from memory
+		for i := range tools {
+			names = append(names, tools[i].Name)
+		}
+	}
+	return names
+}
+
+// scriptJobs starts jobs for scripts; nil if there is no queue.
+func (c *circles) scriptJobs() script.Jobs {
+	if queue := c.queue.Load(); queue != nil {
+		return job.ForScripts{Queue: queue}
+	}
+	return nil
+}
+
+// chatScope returns ctx with the tools of the person in whose chat a job was started.
+func (c *circles) chatScope(ctx context.Context) (context.Context, error) {
+	if turns := c.turns.Load(); turns != nil {
+		return turns.InScope(ctx)
+	}
+	return ctx, nil // a server without chat
+}
 
 // newProcess opens telemetry and the database, and registers the process as a node. It
 // returns the context of what runs in the background, too.
@@ -72,7 +121,7 @@ func newProcess(ctx context.Context, loaded *config.Loaded, options Options, bus
 	}
 	p := &process{
 		config: loaded, options: options, telemetry: tel, log: tel.Logger(), bus: bus,
-		secrets: loaded.SecretFinder(options.Env), started: time.Now(),
+		secrets: loaded.SecretFinder(options.Env), started: time.Now(), settled: make(chan struct{}),
 	}
 	p.latest.Store(loaded)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))

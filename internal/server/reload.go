@@ -8,109 +8,145 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/filewatch"
 	"github.com/luanette/luanette/internal/config"
 )
 
+// reloading follows changes of the configuration's files.
+type reloading struct {
+	*process
+	*guards
+	*tooling
+	watching  *filewatch.Watcher // nil: not watched
+	reloads   sync.Mutex         // held during a reload; guards announced
+	announced *config.Loaded     // the configuration that was last announced
+}
+
 // Reload reads the configuration file and the files it imports again. Live settings take
 // effect at once: changed upstreams reconnect, and upstreams that users removed come
 // back. It returns the settings that changed and need a restart. After an error, which is
 // logged too, the old configuration stays in effect.
-func (srv *Server) Reload(ctx context.Context) (waiting []string, err error) {
-	return srv.reloadLogged(ctx, true)
+func (r *reloading) Reload(ctx context.Context) (waiting []string, err error) {
+	return r.reloadLogged(ctx, true)
 }
 
 // reloadLogged is Reload after a change of a file: of the removed upstreams only those
 // with changed settings come back.
-func (srv *Server) reloadLogged(ctx context.Context, restore bool) (waiting []string, err error) {
-	srv.reloads.Lock()
-	defer srv.reloads.Unlock()
-	if err := srv.reload(ctx, restore); err != nil {
-		srv.log.ErrorContext(ctx, "configuration not reloaded", "error", err)
+func (r *reloading) reloadLogged(ctx context.Context, restore bool) (waiting []string, err error) {
+	r.reloads.Lock()
+	defer r.reloads.Unlock()
+	if err := r.reload(ctx, restore); err != nil {
+		r.log.ErrorContext(ctx, "configuration not reloaded", "error", err)
 		return nil, err
 	}
-	srv.log.InfoContext(ctx, "configuration reloaded", "upstreams", len(srv.upstreams.Namespaces()))
-	if waiting = srv.restartNeeded(); len(waiting) > 0 {
-		srv.log.WarnContext(ctx, "restart needed for settings that changed", "settings", waiting)
+	r.log.InfoContext(ctx, "configuration reloaded", "upstreams", len(r.upstreams.Namespaces()))
+	if waiting = r.restartNeeded(); len(waiting) > 0 {
+		r.log.WarnContext(ctx, "restart needed for settings that changed", "settings", waiting)
 	}
 	return waiting, nil
 }
 
-func (srv *Server) reload(ctx context.Context, restore bool) error {
-	fresh, err := srv.config.Reread(srv.options.Env)
+func (r *reloading) reload(ctx context.Context, restore bool) error {
+	fresh, err := r.config.Reread(r.options.Env)
 	if err != nil {
 		return err
 	}
-	if srv.watching != nil {
-		srv.watching.AddFiles(ctx, fresh.WatchedFiles())
+	if r.watching != nil {
+		r.watching.AddFiles(ctx, fresh.WatchedFiles())
 	}
-	srv.audit.RecordAction(ctx, "config.reload", fresh.File, nil)
-	specs, _, err := fresh.UpstreamSpecs(srv.options.Env)
+	r.audit.RecordAction(ctx, "config.reload", fresh.File, nil)
+	specs, _, err := fresh.UpstreamSpecs(r.options.Env)
 	if err != nil {
 		return err
 	}
-	anew := srv.upstreams.Edited(specs)
-	if err := srv.apply(ctx, fresh); err != nil {
+	anew := r.upstreams.Edited(specs)
+	if err := r.apply(ctx, fresh); err != nil {
 		return err
 	}
 	if restore {
-		anew = slices.Sorted(maps.Keys(srv.upstreams.Removed()))
+		anew = slices.Sorted(maps.Keys(r.upstreams.Removed()))
 	}
-	return srv.upstreams.Unremove(ctx, anew)
+	return r.upstreams.Unremove(ctx, anew)
 }
 
 // apply applies the live settings of a configuration.
-func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
-	specs, warnings, err := config.UpstreamSpecs(srv.options.Env)
+func (r *reloading) apply(ctx context.Context, config *config.Loaded) error {
+	specs, warnings, err := config.UpstreamSpecs(r.options.Env)
 	if err != nil {
 		return err
 	}
-	srv.upstreams.SetProblems(warnings)
+	r.upstreams.SetProblems(warnings)
 	for _, warning := range slices.Concat(config.Warnings, warnings) {
-		srv.log.WarnContext(ctx, "configuration", "warning", warning)
+		r.log.WarnContext(ctx, "configuration", "warning", warning)
 	}
 	settings := config.PolicySettings()
-	if !reflect.DeepEqual(*srv.policy.Settings(), settings) {
+	if !reflect.DeepEqual(*r.policy.Settings(), settings) {
 		text, _ := json.Marshal(settings) // texts and lists always encode
-		srv.audit.RecordAction(ctx, "policy.change", config.File, text)
+		r.audit.RecordAction(ctx, "policy.change", config.File, text)
 	}
-	before := srv.current()
-	srv.latest.Store(srv.config.WithLive(config))
-	srv.policy.Set(settings) // before tools exist that it applies to
-	srv.approvals.SetPolicy(srv.approvalPolicy(&config.Config))
-	srv.pins.Set(config.PinSettings())
-	if err := srv.upstreams.Configure(specs, config.UpstreamPlaces(), config.OverlayRules()); err != nil {
+	before := r.current()
+	r.latest.Store(r.config.WithLive(config))
+	r.policy.Set(settings) // before tools exist that it applies to
+	r.approvals.SetPolicy(r.approver.policyOf(&config.Config))
+	r.pins.Set(config.PinSettings())
+	if err := r.upstreams.Configure(specs, config.UpstreamPlaces(), config.OverlayRules()); err != nil {
 		return err
 	}
-	srv.upstreams.SetUntrusted(config.WithheldUpstreams())
-	if err := srv.orgs.Set(ctx, config.OrgQuotas()); err != nil {
+	r.upstreams.SetUntrusted(config.WithheldUpstreams())
+	if err := r.orgs.Set(ctx, config.OrgQuotas()); err != nil {
 		return err
 	}
-	srv.setWebhooks(ctx, config)
-	srv.applyLive(before)
-	srv.catalog.Refresh(ctx)
-	srv.publishChanges(config)
+	r.setWebhooks(ctx, config)
+	r.applyLive(before)
+	r.catalog.Refresh(ctx)
+	r.publishChanges(config)
 	return nil
+}
+
+// applyLive applies settings that can change while the server runs to the parts that do
+// not read the configuration themselves.
+func (r *reloading) applyLive(before *config.Loaded) {
+	now := &r.current().Config
+	r.telemetry.SetLevel(logLevel(now.Log.Level))
+	if now.GCPercent != before.GCPercent {
+		now.TuneCollector(r.options.Env)
+	}
+	r.exposeMusic(now.Music.Expose)
+	r.catalog.Pin(now.MCP.Pinned)
+	r.catalog.ReloadLimits()
+	if now.MCP.Menu != before.MCP.Menu || now.MCP.ListScripts != before.MCP.ListScripts {
+		r.menu.Set(now.MCP.Menu, now.MCP.ListScripts)
+	}
+}
+
+// setWebhooks applies the hooks of a configuration.
+func (r *reloading) setWebhooks(ctx context.Context, config *config.Loaded) {
+	hooks, problems := config.Webhooks(r.secrets)
+	for _, problem := range problems {
+		r.log.ErrorContext(ctx, "webhook cannot be used", "error", problem)
+	}
+	r.webhooks.Set(hooks)
 }
 
 // publishChanges publishes an event for each setting that differs from those
 // announced before. The first configuration is no change.
-func (srv *Server) publishChanges(now *config.Loaded) {
-	before := srv.announced
-	srv.announced = now
+func (r *reloading) publishChanges(now *config.Loaded) {
+	before := r.announced
+	r.announced = now
 	if before == nil {
 		return
 	}
-	for _, change := range config.Changes(srv.config, before, now) {
-		srv.bus.Publish(change)
+	for _, change := range config.Changes(r.config, before, now) {
+		r.bus.Publish(change)
 	}
 }
 
 // watchConfig reloads when the configuration file or what it imports changes.
-func (srv *Server) watchConfig(ctx context.Context) {
-	files := srv.config.WatchedFiles()
-	if own := config.UserFile(srv.options.Env); srv.config.File == "" && filepath.IsAbs(own) {
+func (r *reloading) watchConfig(ctx context.Context) {
+	files := r.config.WatchedFiles()
+	if own := config.UserFile(r.options.Env); r.config.File == "" && filepath.IsAbs(own) {
 		if err := os.MkdirAll(filepath.Dir(own), 0o700); err == nil {
 			files[own] = true // it may be created later
 		}
@@ -118,11 +154,11 @@ func (srv *Server) watchConfig(ctx context.Context) {
 	if len(files) == 0 {
 		return
 	}
-	if srv.watching = filewatch.New(ctx, srv.log); srv.watching == nil {
+	if r.watching = filewatch.New(ctx, r.log); r.watching == nil {
 		return
 	}
-	srv.watching.AddFiles(ctx, files)
-	srv.runBackground(func(ctx context.Context) {
-		srv.watching.Run(ctx, srv.watching.HasFile, func(ctx context.Context) { _, _ = srv.reloadLogged(ctx, false) }) // it is logged
+	r.watching.AddFiles(ctx, files)
+	r.runBackground(func(ctx context.Context) {
+		r.watching.Run(ctx, r.watching.HasFile, func(ctx context.Context) { _, _ = r.reloadLogged(ctx, false) }) // it is logged
 	})
 }

@@ -1,14 +1,18 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/credentials/personal"
+	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/govern/share"
+	"github.com/luanette/luanette/internal/ui/adminapi"
 	"github.com/luanette/luanette/internal/ui/contents"
 	"github.com/luanette/luanette/internal/ui/debug"
 	"github.com/luanette/luanette/internal/ui/health"
@@ -32,12 +36,11 @@ func (srv *Server) routes() []principal.Route {
 	if srv.jobs != nil {
 		list = append(list, srv.webhookReceiver().Routes()...)
 	}
-	if srv.scripts != nil {
-		library := &contents.Library{Files: srv.contents, Published: srv.scripts.tools, NameOf: srv.shares.NameOf}
-		list = append(list, library.Routes()...)
-	}
+	library := &contents.Library{Files: srv.contents, Published: srv.scripts.tools, NameOf: srv.shares.NameOf}
+	list = append(list, library.Routes()...)
 	if srv.localMusic != nil {
-		list = append(list, srv.files().Routes()...)
+		files := contents.New(srv.music(), contents.Options{MaxUpload: int64(srv.config.Music.UploadMB) << 20})
+		list = append(list, files.Routes()...)
 	}
 	if metrics := srv.telemetry.Metrics(); metrics != nil {
 		list = append(list, principal.Route{Pattern: "GET /metrics", Write: metrics, Scope: principal.Metrics})
@@ -54,6 +57,24 @@ func (srv *Server) oauthRoutes() []principal.Route {
 		{Pattern: jwt.Path, Scope: principal.Open, AnyOrigin: true, Body: principal.NoBody, Handler: srv.tokens},
 		{Pattern: jwt.Path + "/mcp", Scope: principal.Open, AnyOrigin: true, Body: principal.NoBody, Handler: srv.tokens},
 	}
+}
+
+// admin makes the API for administrators.
+func (srv *Server) admin() *adminapi.Server {
+	return adminapi.New(adminapi.Options{
+		Pins: srv.pins, Policy: adminapi.CatalogPolicy{Policy: srv.policy, Catalog: srv.catalog}, Audit: srv.auditStore,
+		Tools:     adminapi.Tools{Catalog: srv.catalog, Set: srv.upstreams, Configure: srv.setup.SetTools},
+		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: servertools.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress, Sandbox: srv.sandbox,
+		OrgUpstreams: adminapi.NewOrgUpstreams(adminapi.UpstreamSet{Node: srv.node.Name(), Counts: srv.catalog}, srv.orgUpstreams()),
+	})
+}
+
+// auditStore returns the audit log for reading.
+func (srv *Server) auditStore() (adminapi.Audit, error) {
+	if srv.audit != nil {
+		return srv.audit, nil
+	}
+	return audit.OpenStore(context.Background(), srv.store)
 }
 
 // health tells load balancers and monitoring how the server is.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/policy"
 	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/sandbox/launch"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/memory"
 	webmodule "github.com/luanette/luanette/internal/scripting/module/http"
@@ -27,6 +29,8 @@ import (
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/kv"
+	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/results"
 	"github.com/luanette/luanette/internal/tools/search"
 	"github.com/luanette/luanette/internal/ui/contents"
 )
@@ -42,113 +46,125 @@ type scripts struct {
 }
 
 // openScripts opens the runner, the store of scripts, published scripts and sessions.
-func (srv *Server) openScripts(ctx context.Context) error {
-	temp, err := host.OpenTempRoot(ctx, srv.config.TempFolder())
+func openScripts(ctx context.Context, p *process, s *storage, g *guards, src *sources) (*scripts, error) {
+	pool := p.config.ScriptMemory(p.options.Env)
+	javascript, err := openJavaScript(p, pool) //nolint:contextcheck // its modules outlive the start
 	if err != nil {
-		return err
+		return nil, err
 	}
-	srv.temp = temp
-	srv.closeLast.add(temp.Close)
-	pool := srv.config.ScriptMemory(srv.options.Env)
-	javascript, err := srv.openJavaScript(pool) //nolint:contextcheck // its modules outlive the start
-	if err != nil {
-		return err
-	}
-	srv.closeLast.within("JavaScript", flushTimeout, javascript.Close)
-	values, err := kv.Open(ctx, srv.store)
-	if err != nil {
-		return err
-	}
-	runner, err := srv.newRunner(javascript, pool, values) //nolint:contextcheck // its functions get the context of their run
-	if err != nil {
-		return err
-	}
-	store := srv.contents.Store
-	published, err := publish.Open(ctx, srv.store, runner, store, publish.Options{
-		Reserved: srv.isOwn, Shared: srv.isShared(), Changed: srv.catalog.Refresh, Use: store.Use, Events: srv.bus, Log: srv.log,
+	p.closeLast.within("JavaScript", flushTimeout, javascript.Close)
+	runner, err := openRunner(ctx, p, s, g, script.Options{
+		JavaScript: javascript, Memory: pool, Approvals: src.approvals,
+		Tools: src.catalog, Upstreams: script.Upstreams{Set: src.upstreams, CheckURL: servertools.AllowHosts(p.config.MCP.AllowedHosts)},
+		Contents: hootenanny.Contents{Files: s.contents, Remote: hootenanny.Remote{Tools: src.catalog, Files: s.contents}, IsRemote: src.musicIsRemote},
+		Fields:   fieldsOf(src.catalog, s.results),
+		AwaitTools: func(ctx context.Context, namespace string) { // until an upstream was tried, so that its tools are known
+			src.upstreams.AwaitAttempt(ctx, principal.Of(ctx).Namespace(namespace, src.upstreams.Has))
+		},
 	})
 	if err != nil {
-		return err
+		return nil, err
+	}
+	store := s.contents.Store
+	published, err := publish.Open(ctx, p.store, runner, store, publish.Options{
+		Reserved: p.isOwn, Shared: p.isShared(), Changed: src.catalog.Refresh, Use: store.Use, Events: p.bus, Log: p.log,
+	})
+	if err != nil {
+		return nil, err
 	}
 	store.SetPublic(func(ctx context.Context, ref cas.Ref) bool { return published.Current(ctx)[ref].Name != "" })
-	sessionOptions := srv.config.Sessions.SessionOptions()
-	sessionOptions.Events, sessionOptions.Node, sessionOptions.Log, sessionOptions.Pool = srv.bus, srv.jobNode(), srv.log, pool
-	sessionOptions.Shares, sessionOptions.NameOf = srv.shares, srv.shares.NameOf
-	sessions, err := session.Open(ctx, srv.store, runner, sessionOptions)
+	o := p.config.Sessions.SessionOptions()
+	o.Events, o.Node, o.Log, o.Pool = p.bus, p.jobNode(), p.log, pool
+	o.Shares, o.NameOf = g.shares, g.shares.NameOf
+	sessions, err := session.Open(ctx, p.store, runner, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	srv.shares.Register(principal.Session, sessions.SharedSession)
-	dir := srv.config.Scripts.Folder
-	if dir == "" {
-		dir = filepath.Join(srv.config.Data, "scripts")
-	}
-	srv.scripts = &scripts{javascript, runner, store, published, sessions, publish.NewFolder(dir, published, scripttools.NewSourceWriter(runner, store), srv.log)}
-	return nil
+	g.shares.Register(principal.Session, sessions.SharedSession)
+	dir := cmp.Or(p.config.Scripts.Folder, filepath.Join(p.config.Data, "scripts"))
+	return &scripts{javascript, runner, store, published, sessions, publish.NewFolder(dir, published, scripttools.NewSourceWriter(runner, store), p.log)}, nil
 }
 
-// newRunner returns the runner with everything that scripts may use.
-func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.Pool, values *kv.Store) (*script.Runner, error) {
-	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: srv.config.Scripts.HTTPHosts, Proxy: srv.proxy()})
+// openRunner opens the runner, and adds what scripts may use beside tools.
+func openRunner(ctx context.Context, p *process, s *storage, g *guards, o script.Options) (*script.Runner, error) {
+	temp, err := host.OpenTempRoot(ctx, p.config.TempFolder())
 	if err != nil {
+		return nil, err
+	}
+	p.closeLast.add(temp.Close)
+	if o.KV, err = kv.Open(ctx, p.store); err != nil {
+		return nil, err
+	}
+	c := p.config.Scripts
+	if o.HTTP, err = webmodule.NewClient(webmodule.ClientOptions{Hosts: c.HTTPHosts, Proxy: p.proxy()}); err != nil {
 		return nil, fault.Wrap(fault.Config, err, "scripts.http_hosts")
 	}
-	return script.NewRunner(script.Options{
-		Tools: srv.catalog, Upstreams: script.Upstreams{Set: srv.upstreams, CheckURL: servertools.AllowHosts(srv.config.MCP.AllowedHosts)},
-		Results: srv.results, Fields: srv.fieldsOf,
-		Events: srv.bus, Log: srv.log,
-		Tracer: srv.telemetry.Tracer("script"), Meter: srv.telemetry.Meter("script"),
-		JavaScript: javascript, Memory: pool, CPU: srv.orgs, Language: srv.scriptLanguage, KV: values, Jobs: srv.scriptJobs,
-		Contents: hootenanny.Contents{Files: srv.contents, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}, TempDir: srv.temp.Dir(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
-		HTTP: web, GetWrites: srv.config.Scripts.HTTPGet == "write",
-		Getenv: srv.scriptVariable, Approvals: srv.approvals, AwaitTools: srv.awaitTools, CurrentPrincipal: srv.currentPrincipal(&srv.webhooks), Scope: srv.chatScope, Flow: policy.WithKeys{Policy: srv.policy, Keys: srv.keys},
-		Files: host.FilesOptions{Read: srv.config.Scripts.Read, Write: srv.config.Scripts.Write},
-		Limits: script.Limits{
-			Time: time.Duration(srv.config.Scripts.Timeout), Memory: int64(srv.config.Scripts.MemoryMB) << 20,
-			Calls: int64(srv.config.Scripts.Calls),
-		},
-	}), nil
-}
-
-// awaitTools waits until an upstream was tried, so that its tools are known.
-func (srv *Server) awaitTools(ctx context.Context, namespace string) {
-	srv.upstreams.AwaitAttempt(ctx, principal.Of(ctx).Namespace(namespace, srv.upstreams.Has))
+	o.Events, o.Log, o.Tracer, o.Meter = p.bus, p.log, p.telemetry.Tracer("script"), p.telemetry.Meter("script")
+	o.Results, o.CPU, o.TempDir, o.Clock = s.results, g.orgs, temp.Dir(), clock.Real()
+	o.Jobs, o.Scope, o.CurrentPrincipal = p.scriptJobs, p.chatScope, g.currentPrincipal
+	o.Flow = policy.WithKeys{Policy: g.policy, Keys: g.keys}
+	o.Language = func(ctx context.Context, hash cas.Ref) string {
+		mime, err := s.contents.MIMEOf(ctx, hash)
+		if err != nil {
+			return "" // as for one that was not stored
+		}
+		return script.LanguageOf(mime)
+	}
+	o.Commands, o.GetWrites = scriptPrograms(p, g.sandbox), c.HTTPGet == "write"
+	o.Getenv = func(name string) (string, bool) {
+		if !slices.Contains(c.Env, name) {
+			return "", false
+		}
+		return p.options.Env.Lookup(name)
+	}
+	o.Files = host.FilesOptions{Read: c.Read, Write: c.Write}
+	o.Limits = script.Limits{Time: time.Duration(c.Timeout), Memory: int64(c.MemoryMB) << 20, Calls: int64(c.Calls)}
+	return script.NewRunner(o), nil
 }
 
 // fieldsOf returns the field names of a tool's results, from its output schema or from
 // results seen before.
-func (srv *Server) fieldsOf(ctx context.Context, ref tool.Ref) []string {
-	info, ok := srv.catalog.Find(ctx, ref)
-	if !ok {
-		return nil
+func fieldsOf(tools *catalog.Catalog, seen *results.Store) func(context.Context, tool.Ref) []string {
+	return func(ctx context.Context, ref tool.Ref) []string {
+		info, ok := tools.Find(ctx, ref)
+		if !ok {
+			return nil
+		}
+		if info.Output != nil {
+			return search.FieldNames(info.Output)
+		}
+		return seen.Fields(ref)
 	}
-	if info.Output != nil {
-		return search.FieldNames(info.Output)
-	}
-	return srv.results.Fields(ref)
 }
 
-// scriptVariable is os.getenv for scripts: the variables that the configuration lists.
-func (srv *Server) scriptVariable(name string) (string, bool) {
-	if !slices.Contains(srv.config.Scripts.Env, name) {
-		return "", false
+// openJavaScript opens the JavaScript engine. It caches compiled code, which saves a
+// second of CPU at the next start, and runs what the cache holds. So only the owner may
+// write to that folder.
+func openJavaScript(p *process, pool *memory.Pool) (*script.JavaScriptEngine, error) {
+	folder := cmp.Or(p.config.Scripts.Cache, filepath.Join(p.config.Data, "cache", "javascript"))
+	if info, err := os.Stat(folder); err == nil && !config.OnlyOwnerWrites(info) {
+		return nil, fault.New(fault.Config, "other users may write to %s, which holds compiled code", folder).WithHint("chmod go-w %s", folder)
 	}
-	return srv.options.Env.Lookup(name)
+	return script.NewJavaScript(script.JavaScriptOptions{
+		CacheDir: folder, Log: p.log, Pool: pool,
+		Memory: max(int64(p.config.Scripts.MemoryMB)<<20, script.DefaultLimits().Memory),
+	})
 }
 
 // scriptPrograms are the programs that scripts may start. They run in the first folder
 // that scripts may write to, with the variables that scripts may read and PATH, HOME and
 // LANG.
-func (srv *Server) scriptPrograms() host.Commands {
+func scriptPrograms(p *process, launcher *launch.Launcher) host.Commands {
+	c := p.config.Scripts
 	o := workspace.CommandOptions{
-		Allow: srv.config.Scripts.Commands, Timeout: time.Duration(srv.config.Scripts.Timeout),
-		Dir: os.TempDir(), Profile: srv.config.ScriptProfile(), Sandbox: srv.sandbox,
+		Allow: c.Commands, Timeout: time.Duration(c.Timeout),
+		Dir: os.TempDir(), Profile: p.config.ScriptProfile(), Sandbox: launcher,
 	}
-	if folders := srv.config.Scripts.Write; len(folders) > 0 {
-		o.Dir = folders[0]
+	if len(c.Write) > 0 {
+		o.Dir = c.Write[0]
 	}
-	for _, name := range append([]string{"PATH", "HOME", "LANG"}, srv.config.Scripts.Env...) {
-		if value, ok := srv.options.Env.Lookup(name); ok {
+	for _, name := range append([]string{"PATH", "HOME", "LANG"}, c.Env...) {
+		if value, ok := p.options.Env.Lookup(name); ok {
 			o.Env = append(o.Env, name+"="+value)
 		}
 	}

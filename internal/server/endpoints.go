@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"time"
+
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/builtin/approvaltools"
+	"github.com/luanette/luanette/internal/builtin/jobtools"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
+	"github.com/luanette/luanette/internal/builtin/searchtools"
+	"github.com/luanette/luanette/internal/builtin/servertools"
+	"github.com/luanette/luanette/internal/config/setup"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/govern/erasure"
+	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/tools/toolset"
+	"github.com/luanette/luanette/internal/ui/web"
+)
+
+// endpoints serve clients.
+type endpoints struct {
+	hub       *hub.Hub
+	dashboard *web.Server
+	setup     *setup.Service
+	erasure   *erasure.Service // nil if nobody can sign in
+	chats
+}
+
+func openEndpoints(ctx context.Context, in *parts) (*endpoints, error) {
+	e := &endpoints{dashboard: newDashboard(in), hub: newHub(in)} //nolint:contextcheck // what they watch lives as long as the server
+	e.setup = setup.For(in.config, in.options.Env, setup.Options{
+		Address: in.URL, Audit: in.audit.RecordAction,
+		Reload: func(ctx context.Context) { _, _ = in.reloadLogged(ctx, false) }, // it is logged
+	})
+	defer in.closeFirst.within("the MCP endpoint", flushTimeout, e.hub.Close) // before the chat
+	if !in.options.Jobs {
+		return e, nil
+	}
+	var err error
+	if e.chats, err = openChat(ctx, in); err != nil {
+		return nil, err
+	}
+	e.erasure, err = openErasure(ctx, in)
+	return e, err
+}
+
+// registerTools adds our own tools to the catalog.
+func (in *parts) registerTools() {
+	c := &in.config.Scripts
+	families := [][]toolset.Tool{
+		servertools.Tools(in.upstreams, in.catalog, servertools.AllowHosts(in.config.MCP.AllowedHosts), in.orgUpstreams()),
+		searchtools.Tools(in.catalog, in.results),
+		builtin.Results(in.results, in.config.MCP.ResultKB<<10),
+		scripttools.Tools(in.scripts.runner, in.scripts.store, in.scripts.published, in.scripts.sessions),
+		scripttools.Sessions(in.scripts.sessions),
+		jobtools.Traces(in.telemetry.Traces()),
+		approvaltools.Tools(in.approvals, in.scripts.sessions),
+		scripttools.Code(in.scripts.runner, in.scripts.sessions, scripttools.CodeOptions{
+			Time: time.Duration(c.CodeTime), LongestMS: time.Duration(c.Timeout).Milliseconds(), Memory: int64(c.CodeMB) << 20,
+			Calls: int64(c.CodeCalls), ChatCalls: int64(c.ChatCalls),
+		}),
+		scripttools.Preview(in.scripts.runner, in.scripts.sessions, in.scripts.store, in.catalog),
+	}
+	if in.jobs != nil {
+		families = append(families, jobtools.Tools(in.jobs, in.scripts.store, in.scripts.runner), jobtools.Schedules(in.jobs))
+	}
+	own := toolset.NewSet("", families...)
+	in.ownTools.Store(&ownTools{own, in.scripts.published})
+	in.catalog.Add(builtin.LimitedSet{Set: own, Keeper: in.results, Shown: in.config.MCP.ResultKB << 10})
+}
+
+// newHub builds the MCP endpoint.
+func newHub(in *parts) *hub.Hub {
+	exposed := in.catalog.Exposed()
+	return hub.New(hub.Options{
+		Name: "luanette", Title: "Luanette", Version: in.options.Version,
+		Instructions: builtin.Instructions(),
+		Tools:        in.menu,
+		Menus:        builtin.Menus,
+		HubMenu:      builtin.MenuFull,
+		Resources:    in.resources(),
+		Prompts:      scripttools.Prompts(in.scripts.runner, in.scripts.store, in.catalog),
+		Completer:    in.completions(),
+		Tasks:        in.jobTasks(),
+		RelayedTasks: in.tasks.Hub(),
+		Upstreams:    peers{in.upstreams, in.tooling},
+		Logins:       in.loginService,
+		SessionStore: in.sessionStore,
+		Nodes:        in.hubNodes(),
+		Changes:      builtin.Changes(exposed, in.bus),
+		Principal:    caller,
+		Origins:      in.config.MCP.AllowedOrigins,
+		Proxies:      in.config.Browsers().Proxies,
+		Limits:       hub.Limits{Idle: time.Duration(in.config.MCP.SessionIdle)},
+		Log:          in.log,
+		Tracer:       in.telemetry.Tracer("hub"), Meter: in.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
+	})
+}
+
+// newDashboard builds the endpoints of the web page and the dashboard.
+func newDashboard(in *parts) *web.Server {
+	return web.New(web.Options{
+		Bus: in.bus, Traces: in.telemetry.Traces(), Calls: in.history, Process: rand.Text(),
+		Config:        func(to principal.Principal, w io.Writer) error { return in.current().VisibleTo(to).Show(w) },
+		OnFirstReader: in.announceReader,
+	})
+}
+
+// resources are the MCP resources of the server.
+func (in *parts) resources() *builtin.Resources {
+	families := [][]builtin.Resource{
+		servertools.Resources(in.catalog, in.upstreams, in.catalog),
+		builtin.CostResources(in.catalog, in.menu),
+		scripttools.Resources(in.scripts.store),
+		jobtools.TraceResources(in.telemetry.Traces()),
+	}
+	if in.jobs != nil {
+		families = append(families, jobtools.Resources(in.jobs))
+	}
+	if in.localMusic != nil {
+		families = append(families, builtin.MusicResources(in.music()))
+	}
+	return builtin.NewResources(families...)
+}
+
+// completions suggest values for arguments.
+func (in *parts) completions() builtin.Completions {
+	all := []builtin.Completions{builtin.NamespaceCompletions(in.catalog), scripttools.Completions(in.scripts.store)}
+	if in.jobs != nil {
+		all = append(all, jobtools.Completions(in.jobs))
+	}
+	return builtin.Join(all...)
+}
