@@ -2,8 +2,6 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -14,8 +12,6 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // connection keeps one upstream connected. One goroutine, run, connects, monitors
@@ -80,6 +76,27 @@ func newConnection(in *shared, spec Spec, generation uint64) *connection {
 	}
 }
 
+// adjust replaces the spec by one that needs no new connection.
+func (c *connection) adjust(spec Spec) {
+	old, tools := c.spec.Swap(&spec), c.known.list()
+	if !slices.Equal(old.Roots, spec.Roots) {
+		c.sendRootsChanged()
+	}
+	c.publishTools(old.allowed(tools), spec.allowed(tools))
+	c.phase.retryNow() // its owner may have repaired what was wrong
+}
+
+// inheritFrom takes the statistics, subscriptions and log level of the previous
+// generation and, if the server is the same, what is known about it.
+func (c *connection) inheritFrom(old *connection) {
+	c.stats.inherit(&old.stats)
+	c.restored.inherit(&old.restored)
+	if old.spec.Load().sameServer(*c.spec.Load()) {
+		c.known.inherit(old.known)
+		c.phase.inherit(old.phase)
+	}
+}
+
 // publish publishes an event, unless a newer generation has replaced the connection. What
 // happens to the connection of one principal is for that one.
 func (w *who) publish(p event.Payload) {
@@ -115,183 +132,6 @@ func (w *who) listsOnly() bool { return w.personal && w.owner == "" }
 func (w *who) isDenied(err error) bool {
 	return w.owner != "" && fault.CodeOf(err) == fault.Denied
 }
-
-// run keeps the upstream connected until ctx ends. It begins when previous is
-// closed.
-func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
-	defer close(c.stopped)
-	defer c.life.wait()
-	if !c.opts.OnDemand && c.owner == "" { // then start has loaded it
-		c.loadCache()
-	}
-	<-previous
-	if c.listsOnly() && !c.spec.Load().canList() {
-		c.phase.sleep(nil)
-		<-ctx.Done()
-		return
-	}
-	for ctx.Err() == nil {
-		if c.phase.now().state == StateAsleep && !c.waitForUse(ctx) {
-			return
-		}
-		connected, served, err := c.serve(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case c.ends(err):
-			c.end(c)
-		case errors.Is(err, errIdle):
-			c.phase.sleep(nil)
-		case c.unused(), c.refusesListing(err):
-			c.phase.sleep(err)
-		default:
-			c.waitToReconnect(ctx, err, connected, served)
-		}
-	}
-}
-
-// waitForUse waits until a caller needs the server. It reports false if ctx ends.
-func (c *connection) waitForUse(ctx context.Context) bool {
-	c.publish(Asleep{Upstream: c.name})
-	select {
-	case <-c.phase.wake:
-		c.phase.awake()
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// serve connects, and stays until the connection ends. served reports whether it was of use.
-func (c *connection) serve(ctx context.Context) (connected, served bool, err error) {
-	s, err := c.connect(ctx)
-	if err != nil {
-		return false, false, c.phase.attemptFailed(err)
-	}
-	began := time.Now()
-	err = c.monitor(ctx, s)
-	served = s.answeredCaller.Load() || time.Since(began) > time.Second || c.stats.now().Calls > s.callsBefore
-	c.clearSession(s)
-	s.noteEnd(ctx, began, err)
-	s.close()
-	return true, served, err
-}
-
-// connect makes one attempt, which includes the list of tools.
-func (c *connection) connect(ctx context.Context) (*session, error) {
-	spec := c.spec.Load()
-	if c.phase.now().attempt == 0 {
-		c.publish(Connecting{Upstream: spec.Name, Target: spec.Target()})
-	}
-	end, err := c.beginStart(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	a, err := c.connectAttempt(ctx, *spec)
-	if err != nil {
-		return nil, err
-	}
-	calls := c.stats.now().Calls
-	s, err := a.open(ctx, c.known.stored().Detected.Endpoint)
-	if err != nil {
-		return nil, err
-	}
-	s.callsBefore = calls
-	drain(c.checkNow) // a request of an earlier session
-	s.openSubscription(ctx, a.hooks)
-	tools, err := c.listTools(ctx, s)
-	if err != nil {
-		return nil, s.abandon(err)
-	}
-	c.useSession(s, tools)
-	c.restoreSession(ctx, s)
-	return s, nil
-}
-
-// hooks publish what a transport reports, at limited rates.
-func (c *connection) hooks() Hooks {
-	lines, garbage, broadcasts := rateLimit{perSecond: 100}, rateLimit{perSecond: 10}, rateLimit{perSecond: 1000}
-	return Hooks{
-		CheckHealth: func() { signal(c.checkNow) },
-		Relist:      func() { signal(c.toolsChanged) },
-		Stderr: func(line string) {
-			c.phase.setLastLine(line)
-			if lines.allow(time.Now()) {
-				c.publish(Stderr{c.name, line})
-				c.log.Debug("stderr", "line", line)
-			}
-		},
-		Garbage: func(text string) {
-			if garbage.allow(time.Now()) {
-				c.publish(Garbage{c.name, text})
-				c.log.Debug("not a message", "text", text)
-			}
-		},
-		Broadcast: func(kind string, data json.RawMessage) {
-			if broadcasts.allow(time.Now()) {
-				c.publish(newBroadcast(c.name, kind, data))
-			}
-		},
-	}
-}
-
-// publishTools publishes how the tools have changed, if they have.
-func (c *connection) publishTools(before, after []tool.Info) (differ bool) {
-	added, removed, changed := diff(before, after)
-	if differ = len(added)+len(removed)+len(changed) > 0; differ {
-		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(after), Added: added, Removed: removed, Changed: changed})
-	}
-	return differ
-}
-
-// listTools lists the server's tools. A server without tools has an empty list. If
-// the server refuses to list them, the known tools stay.
-func (c *connection) listTools(ctx context.Context, s *session) (*listing, error) {
-	list, err := s.listTools(ctx, c.name, c.opts.startTimeout(*c.spec.Load()))
-	var refused *wire.Error
-	if !errors.As(err, &refused) {
-		return list, err
-	}
-	if !s.hasCapability("tools") && refused.Code == wire.CodeMethodNotFound {
-		return &listing{}, nil
-	}
-	return c.known.refused(refused), nil
-}
-
-// useSession makes s the session that calls use.
-func (c *connection) useSession(s *session, tools *listing) {
-	before := c.known.connected(s, tools)
-	c.phase.connected(s)
-	c.stats.connected()
-	c.announceTools(before, tools)
-	era, revision := s.describe()
-	c.publish(Connected{Upstream: c.name, ToolCount: len(tools.tools), Era: era, Revision: revision})
-	c.log.Info("connected", "protocol", revision, "tools", len(tools.tools), "transport", s.endpoint.Transport)
-}
-
-// clearSession makes sure that no further call uses s.
-func (c *connection) clearSession(s *session) {
-	c.known.lost(s)
-	c.phase.lost(s)
-}
-
-// failSession ends a session that a caller found unusable.
-func (c *connection) failSession(s *session, err error) {
-	c.clearSession(s)
-	select {
-	case s.failed <- err:
-	default:
-	}
-}
-
-// stop ends the connection. It returns at once; stopped is closed when it has ended.
-func (c *connection) stop() {
-	c.retire()
-	c.life.end(errRemoved)
-}
-
-var errRemoved = errors.New("upstream was removed")
 
 // restored is what callers have asked of the server and a new session is given again.
 type restored struct {

@@ -4,7 +4,8 @@
 // serves their last known tools meanwhile. Results are passed on as the servers
 // wrote them.
 //
-// A call takes this path, in call.go from top to bottom: Manager.Call finds the connection of the namespace,
+// README.md says which file answers which question. A call takes this path, in call.go
+// from top to bottom: Manager.Call finds the connection of the namespace,
 // connection.callTool checks that the tool is allowed and counts the call,
 // connection.request waits for a session and retries, session.request applies the
 // timeout and answers questions of the server, session.exchange matches the

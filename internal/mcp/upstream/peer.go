@@ -131,6 +131,18 @@ func (w *watchers) tell(key connectionKey, method string, params json.RawMessage
 	}
 }
 
+// notified takes notifications of the server that belong to no call.
+func (c *connection) notified(method string, params json.RawMessage) {
+	switch method {
+	case wire.NoteToolsChanged:
+		signal(c.toolsChanged)
+	case wire.NoteTask, wire.NoteTaskStatus:
+		c.followed.note(params)
+		return
+	}
+	c.watchers.tell(c.key(), method, params)
+}
+
 // relay makes a request, with the side effects that it has on the connection.
 func (c *connection) relay(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	r := &outcall{method: method, params: params, meta: wire.Meta(params), caller: caller}

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -237,18 +236,6 @@ func (m *Manager) Own(ctx context.Context) map[string]OwnTools {
 func (c *connection) connectAttempt(ctx context.Context, spec Spec) (connectAttempt, error) {
 	spec, err := c.opts.resolve(ctx, spec)
 	return connectAttempt{connection: c, spec: spec, hooks: c.hooks()}, err
-}
-
-// ends reports whether the connection of a principal ends, rather than sleeps, after err.
-func (c *connection) ends(err error) bool {
-	return c.owner != "" && (errors.Is(err, errIdle) || c.unused())
-}
-
-// refusesListing reports whether the server does not list its tools without a login: then
-// it is not asked again until there may be one.
-func (c *connection) refusesListing(err error) bool {
-	_, auth := isAuthError(err)
-	return auth && c.listsOnly()
 }
 
 // inUse reports whether ending the connection would be noticed, and when it was last used.

@@ -6,13 +6,143 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
+
+// run keeps the upstream connected until ctx ends. It begins when previous is
+// closed.
+func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
+	defer close(c.stopped)
+	defer c.life.wait()
+	if !c.opts.OnDemand && c.owner == "" { // then start has loaded it
+		c.loadCache()
+	}
+	<-previous
+	if c.listsOnly() && !c.spec.Load().canList() {
+		c.phase.sleep(nil)
+		<-ctx.Done()
+		return
+	}
+	for ctx.Err() == nil {
+		if c.phase.now().state == StateAsleep && !c.waitForUse(ctx) {
+			return
+		}
+		connected, served, err := c.serve(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case c.ends(err):
+			c.end(c)
+		case errors.Is(err, errIdle):
+			c.phase.sleep(nil)
+		case c.unused(), c.refusesListing(err):
+			c.phase.sleep(err)
+		default:
+			c.waitToReconnect(ctx, err, connected, served)
+		}
+	}
+}
+
+// waitForUse waits until a caller needs the server. It reports false if ctx ends.
+func (c *connection) waitForUse(ctx context.Context) bool {
+	c.publish(Asleep{Upstream: c.name})
+	select {
+	case <-c.phase.wake:
+		c.phase.awake()
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// serve connects, and stays until the connection ends. served reports whether it was of use.
+func (c *connection) serve(ctx context.Context) (connected, served bool, err error) {
+	s, err := c.connect(ctx)
+	if err != nil {
+		return false, false, c.phase.attemptFailed(err)
+	}
+	began := time.Now()
+	err = c.monitor(ctx, s)
+	served = s.answeredCaller.Load() || time.Since(began) > time.Second || c.stats.now().Calls > s.callsBefore
+	c.clearSession(s)
+	s.noteEnd(ctx, began, err)
+	s.close()
+	return true, served, err
+}
+
+// connect makes one attempt, which includes the list of tools.
+func (c *connection) connect(ctx context.Context) (*session, error) {
+	spec := c.spec.Load()
+	if c.phase.now().attempt == 0 {
+		c.publish(Connecting{Upstream: spec.Name, Target: spec.Target()})
+	}
+	end, err := c.beginStart(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	a, err := c.connectAttempt(ctx, *spec)
+	if err != nil {
+		return nil, err
+	}
+	calls := c.stats.now().Calls
+	s, err := a.open(ctx, c.known.stored().Detected.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	s.callsBefore = calls
+	drain(c.checkNow) // a request of an earlier session
+	s.openSubscription(ctx, a.hooks)
+	tools, err := c.listTools(ctx, s)
+	if err != nil {
+		return nil, s.abandon(err)
+	}
+	c.useSession(s, tools)
+	c.restoreSession(ctx, s)
+	return s, nil
+}
+
+// hooks publish what a transport reports, at limited rates.
+func (c *connection) hooks() Hooks {
+	lines, garbage, broadcasts := rateLimit{perSecond: 100}, rateLimit{perSecond: 10}, rateLimit{perSecond: 1000}
+	return Hooks{
+		CheckHealth: func() { signal(c.checkNow) },
+		Relist:      func() { signal(c.toolsChanged) },
+		Stderr: func(line string) {
+			c.phase.setLastLine(line)
+			if lines.allow(time.Now()) {
+				c.publish(Stderr{c.name, line})
+				c.log.Debug("stderr", "line", line)
+			}
+		},
+		Garbage: func(text string) {
+			if garbage.allow(time.Now()) {
+				c.publish(Garbage{c.name, text})
+				c.log.Debug("not a message", "text", text)
+			}
+		},
+		Broadcast: func(kind string, data json.RawMessage) {
+			if broadcasts.allow(time.Now()) {
+				c.publish(newBroadcast(c.name, kind, data))
+			}
+		},
+	}
+}
+
+// useSession makes s the session that calls use.
+func (c *connection) useSession(s *session, tools *listing) {
+	before := c.known.connected(s, tools)
+	c.phase.connected(s)
+	c.stats.connected()
+	c.announceTools(before, tools)
+	era, revision := s.describe()
+	c.publish(Connected{Upstream: c.name, ToolCount: len(tools.tools), Era: era, Revision: revision})
+	c.log.Info("connected", "protocol", revision, "tools", len(tools.tools), "transport", s.endpoint.Transport)
+}
 
 // errIdle ends the session of a lazy server that has not been called for a while.
 var errIdle = errors.New("idle")
@@ -87,66 +217,6 @@ func (c *connection) checkHealth(ctx context.Context, s *session) error {
 	return fmt.Errorf("health check: %w", err)
 }
 
-// refreshAfterNotification fetches the tools. If the server refuses to list them
-// now, the known tools stay.
-func (c *connection) refreshAfterNotification(ctx context.Context, s *session) error {
-	err := c.refresh(ctx, s)
-	var refused *wire.Error
-	switch {
-	case errors.As(err, &refused):
-		c.refreshTools(s, c.known.refused(refused))
-	case err != nil:
-		return c.checkHealth(ctx, s)
-	}
-	return nil
-}
-
-// refresh fetches the tools of a session, and uses them if it is still current.
-func (c *connection) refresh(ctx context.Context, s *session) error {
-	c.refreshing.Lock()
-	defer c.refreshing.Unlock()
-	list, err := s.listTools(ctx, c.name, c.opts.startTimeout(*c.spec.Load()))
-	if err != nil {
-		return err
-	}
-	c.refreshTools(s, list)
-	return nil
-}
-
-// refreshTools uses a further list of a session, if that is still the current one.
-func (c *connection) refreshTools(s *session, list *listing) {
-	if before := c.known.refreshed(s, list); before != nil {
-		c.announceTools(before, list)
-	}
-}
-
-// announceTools publishes what is new in a list, and stores it in the cache.
-func (c *connection) announceTools(old, list *listing) {
-	if c.owner != "" {
-		c.saveCache() // before anybody is told that the owner's tools are others
-	} else {
-		defer c.saveCache()
-	}
-	c.publishTools(old.tools, list.tools)
-	if problems := list.problems(); len(problems) > 0 && !slices.Equal(problems, old.problems()) {
-		count := len(list.incomplete) + list.droppedCount
-		c.publish(Dropped{Upstream: c.name, Reasons: problems, Count: count})
-		c.log.Warn("tools are missing", "count", count, "first", problems[0])
-	}
-}
-
-// notified takes notifications of the server that belong to no call.
-func (c *connection) notified(method string, params json.RawMessage) {
-	switch method {
-	case wire.NoteToolsChanged:
-		signal(c.toolsChanged)
-	case wire.NoteTask, wire.NoteTaskStatus:
-		c.followed.note(params)
-		return
-	}
-	c.watchers.tell(c.key(), method, params)
-}
-
 // restoreSession sets the log level and the resource subscriptions of the last session in a
 // new one.
 func (c *connection) restoreSession(ctx context.Context, s *session) {
@@ -161,6 +231,29 @@ func (c *connection) restoreSession(ctx context.Context, s *session) {
 		restore(wire.MethodSubscribe, "uri", uri)
 	}
 }
+
+// clearSession makes sure that no further call uses s.
+func (c *connection) clearSession(s *session) {
+	c.known.lost(s)
+	c.phase.lost(s)
+}
+
+// failSession ends a session that a caller found unusable.
+func (c *connection) failSession(s *session, err error) {
+	c.clearSession(s)
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// stop ends the connection. It returns at once; stopped is closed when it has ended.
+func (c *connection) stop() {
+	c.retire()
+	c.life.end(errRemoved)
+}
+
+var errRemoved = errors.New("upstream was removed")
 
 // silentError is why a session ends whose server does not answer health checks.
 type silentError struct {
@@ -198,40 +291,6 @@ func logReason(err error) string {
 		return "not answering"
 	}
 	return err.Error()
-}
-
-// abort fails the active calls with the reason why the session is about to be closed, if
-// the transport can.
-func (s *session) abort(why error) error {
-	if s.traits.Abort != nil {
-		s.traits.Abort(errors.New(why.Error())) // its text grows with time
-	}
-	return why
-}
-
-// lastMessage is when the last message of the server arrived.
-func (s *session) lastMessage() time.Time {
-	if s.traits.LastReceived != nil {
-		return s.traits.LastReceived()
-	}
-	return time.Unix(0, s.lastReceived.Load())
-}
-
-// describe returns the era and the revision for people. A backend has no era, and its
-// revision is that of its own protocol.
-func (s *session) describe() (era, revision string) {
-	if s.traits.Protocol != nil {
-		return "", s.traits.Protocol()
-	}
-	return s.era.String(), s.revision
-}
-
-// eraText is the era of a detected server for people.
-func (d detection) eraText() string {
-	if d.Era == wire.Unknown || isZMQ(d.Endpoint.Transport) {
-		return ""
-	}
-	return d.Era.String()
 }
 
 // waitToReconnect reports why an attempt or a session ended, and waits until the
@@ -282,4 +341,16 @@ func (c *connection) isIdle(s *session) bool {
 func (c *connection) unused() bool {
 	return c.spec.Load().lazy() && (c.owner != "" || c.known.stored().Server != "") &&
 		c.phase.sinceLastUse() > c.opts.ConnectTimeout && !c.phase.hasWaiters()
+}
+
+// ends reports whether the connection of a principal ends, rather than sleeps, after err.
+func (c *connection) ends(err error) bool {
+	return c.owner != "" && (errors.Is(err, errIdle) || c.unused())
+}
+
+// refusesListing reports whether the server does not list its tools without a login: then
+// it is not asked again until there may be one.
+func (c *connection) refusesListing(err error) bool {
+	_, auth := isAuthError(err)
+	return auth && c.listsOnly()
 }

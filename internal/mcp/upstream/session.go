@@ -97,6 +97,23 @@ func (s *session) sinceLastReceived() time.Duration {
 	return time.Since(s.lastMessage())
 }
 
+// lastMessage is when the last message of the server arrived.
+func (s *session) lastMessage() time.Time {
+	if s.traits.LastReceived != nil {
+		return s.traits.LastReceived()
+	}
+	return time.Unix(0, s.lastReceived.Load())
+}
+
+// abort fails the active calls with the reason why the session is about to be closed, if
+// the transport can.
+func (s *session) abort(why error) error {
+	if s.traits.Abort != nil {
+		s.traits.Abort(errors.New(why.Error())) // its text grows with time
+	}
+	return why
+}
+
 // activeCalls is the number of pending calls that have a caller.
 func (s *session) activeCalls() int {
 	s.mu.Lock()

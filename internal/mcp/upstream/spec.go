@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -232,6 +233,7 @@ func (s Spec) transport() string {
 func (s Spec) lazy() bool { return s.Start == Lazy || s.Personal() }
 
 func (s Spec) timeout() time.Duration { return positive(time.Duration(s.Timeout), DefaultTimeout) }
+
 func (s Spec) maxTime() time.Duration {
 	return max(positive(time.Duration(s.MaxTime), DefaultMaxTime), s.timeout())
 }
@@ -335,4 +337,51 @@ func (s Spec) permits(name string) bool {
 		return false
 	}
 	return len(s.AllowedTools) == 0 || slices.Contains(s.AllowedTools, name)
+}
+
+// allows reports whether the spec allows a tool.
+func (s *Spec) allows(name string, hints tool.Hints) bool {
+	return s.permits(name) && (!s.ReadOnly || hints.ReadOnly)
+}
+
+// allowed is a list without the tools that the spec forbids.
+func (s *Spec) allowed(tools []tool.Info) []tool.Info {
+	if !s.restricts() {
+		return tools
+	}
+	var allowed []tool.Info
+	for _, info := range tools {
+		if s.allows(info.Name, info.Hints) {
+			allowed = append(allowed, info)
+		}
+	}
+	return allowed
+}
+
+// unknownNames finds names in the spec that none of the server's tools has.
+func (s *Spec) unknownNames(tools []tool.Info) []string {
+	if len(s.AllowedTools)+len(s.DisabledTools) == 0 || len(tools) == 0 {
+		return nil
+	}
+	names := make([]string, len(tools))
+	for i := range tools {
+		names[i] = tools[i].Name
+	}
+	var found []string
+	for _, setting := range []struct {
+		name string
+		list []string
+	}{{"allowed_tools", s.AllowedTools}, {"disabled_tools", s.DisabledTools}} {
+		for _, name := range setting.list {
+			if slices.Contains(names, name) {
+				continue
+			}
+			problem := fmt.Sprintf("%s: it has no tool %q", setting.name, name)
+			if near := suggest.Names(name, names, 1); len(near) > 0 {
+				problem += fmt.Sprintf("; did you mean %s?", near[0])
+			}
+			found = append(found, problem)
+		}
+	}
+	return found
 }

@@ -3,13 +3,11 @@ package upstream
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/suggest"
-	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // State is the state of an upstream.
@@ -173,72 +171,21 @@ func (c *connection) status() Status {
 	return st
 }
 
-// allows reports whether the spec allows a tool.
-func (s *Spec) allows(name string, hints tool.Hints) bool {
-	return s.permits(name) && (!s.ReadOnly || hints.ReadOnly)
+// describe returns the era and the revision for people. A backend has no era, and its
+// revision is that of its own protocol.
+func (s *session) describe() (era, revision string) {
+	if s.traits.Protocol != nil {
+		return "", s.traits.Protocol()
+	}
+	return s.era.String(), s.revision
 }
 
-// allowed is a list without the tools that the spec forbids.
-func (s *Spec) allowed(tools []tool.Info) []tool.Info {
-	if !s.restricts() {
-		return tools
+// eraText is the era of a detected server for people.
+func (d detection) eraText() string {
+	if d.Era == wire.Unknown || isZMQ(d.Endpoint.Transport) {
+		return ""
 	}
-	var allowed []tool.Info
-	for _, info := range tools {
-		if s.allows(info.Name, info.Hints) {
-			allowed = append(allowed, info)
-		}
-	}
-	return allowed
-}
-
-// unknownNames finds names in the spec that none of the server's tools has.
-func (s *Spec) unknownNames(tools []tool.Info) []string {
-	if len(s.AllowedTools)+len(s.DisabledTools) == 0 || len(tools) == 0 {
-		return nil
-	}
-	names := make([]string, len(tools))
-	for i := range tools {
-		names[i] = tools[i].Name
-	}
-	var found []string
-	for _, setting := range []struct {
-		name string
-		list []string
-	}{{"allowed_tools", s.AllowedTools}, {"disabled_tools", s.DisabledTools}} {
-		for _, name := range setting.list {
-			if slices.Contains(names, name) {
-				continue
-			}
-			problem := fmt.Sprintf("%s: it has no tool %q", setting.name, name)
-			if near := suggest.Names(name, names, 1); len(near) > 0 {
-				problem += fmt.Sprintf("; did you mean %s?", near[0])
-			}
-			found = append(found, problem)
-		}
-	}
-	return found
-}
-
-// adjust replaces the spec by one that needs no new connection.
-func (c *connection) adjust(spec Spec) {
-	old, tools := c.spec.Swap(&spec), c.known.list()
-	if !slices.Equal(old.Roots, spec.Roots) {
-		c.sendRootsChanged()
-	}
-	c.publishTools(old.allowed(tools), spec.allowed(tools))
-	c.phase.retryNow() // its owner may have repaired what was wrong
-}
-
-// inheritFrom takes the statistics, subscriptions and log level of the previous
-// generation and, if the server is the same, what is known about it.
-func (c *connection) inheritFrom(old *connection) {
-	c.stats.inherit(&old.stats)
-	c.restored.inherit(&old.restored)
-	if old.spec.Load().sameServer(*c.spec.Load()) {
-		c.known.inherit(old.known)
-		c.phase.inherit(old.phase)
-	}
+	return d.Era.String()
 }
 
 // The events of this package. Their key is the name of the upstream.

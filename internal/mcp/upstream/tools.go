@@ -20,6 +20,77 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
+// listTools lists the server's tools. A server without tools has an empty list. If
+// the server refuses to list them, the known tools stay.
+func (c *connection) listTools(ctx context.Context, s *session) (*listing, error) {
+	list, err := s.listTools(ctx, c.name, c.opts.startTimeout(*c.spec.Load()))
+	var refused *wire.Error
+	if !errors.As(err, &refused) {
+		return list, err
+	}
+	if !s.hasCapability("tools") && refused.Code == wire.CodeMethodNotFound {
+		return &listing{}, nil
+	}
+	return c.known.refused(refused), nil
+}
+
+// refreshAfterNotification fetches the tools. If the server refuses to list them
+// now, the known tools stay.
+func (c *connection) refreshAfterNotification(ctx context.Context, s *session) error {
+	err := c.refresh(ctx, s)
+	var refused *wire.Error
+	switch {
+	case errors.As(err, &refused):
+		c.refreshTools(s, c.known.refused(refused))
+	case err != nil:
+		return c.checkHealth(ctx, s)
+	}
+	return nil
+}
+
+// refresh fetches the tools of a session, and uses them if it is still current.
+func (c *connection) refresh(ctx context.Context, s *session) error {
+	c.refreshing.Lock()
+	defer c.refreshing.Unlock()
+	list, err := s.listTools(ctx, c.name, c.opts.startTimeout(*c.spec.Load()))
+	if err != nil {
+		return err
+	}
+	c.refreshTools(s, list)
+	return nil
+}
+
+// refreshTools uses a further list of a session, if that is still the current one.
+func (c *connection) refreshTools(s *session, list *listing) {
+	if before := c.known.refreshed(s, list); before != nil {
+		c.announceTools(before, list)
+	}
+}
+
+// announceTools publishes what is new in a list, and stores it in the cache.
+func (c *connection) announceTools(old, list *listing) {
+	if c.owner != "" {
+		c.saveCache() // before anybody is told that the owner's tools are others
+	} else {
+		defer c.saveCache()
+	}
+	c.publishTools(old.tools, list.tools)
+	if problems := list.problems(); len(problems) > 0 && !slices.Equal(problems, old.problems()) {
+		count := len(list.incomplete) + list.droppedCount
+		c.publish(Dropped{Upstream: c.name, Reasons: problems, Count: count})
+		c.log.Warn("tools are missing", "count", count, "first", problems[0])
+	}
+}
+
+// publishTools publishes how the tools have changed, if they have.
+func (c *connection) publishTools(before, after []tool.Info) (differ bool) {
+	added, removed, changed := diff(before, after)
+	if differ = len(added)+len(removed)+len(changed) > 0; differ {
+		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(after), Added: added, Removed: removed, Changed: changed})
+	}
+	return differ
+}
+
 // Limits of a tool list. What exceeds them is dropped and reported.
 const (
 	maxTools     = 10_000
