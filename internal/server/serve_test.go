@@ -124,6 +124,13 @@ var tables = dbtest.NewTemplate(dbtest.AllTables(knownMigrations(), func(ctx con
 // change its options before it is built.
 func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url string, srv *Server) {
 	t.Helper()
+	url, srv, _ = startStoppable(t, sources, change...)
+	return url, srv
+}
+
+// startStoppable is start, and returns what stops the server as a signal does, and waits.
+func startStoppable(t testing.TB, sources config.Sources, change ...func(*Options)) (url string, srv *Server, end func()) {
+	t.Helper()
 	if sources.Flags == nil {
 		sources.Flags = map[string]string{}
 	}
@@ -161,18 +168,19 @@ func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url 
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(ctx) }()
-	t.Cleanup(func() {
+	end = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 	})
+	t.Cleanup(end)
 	select {
 	case url = <-stderr.url:
-		return url, srv
+		return url, srv, end
 	case err := <-ended:
 		t.Fatalf("Serve: %v\n%s", err, &stderr.text)
-		return "", nil
+		return "", nil, nil
 	}
 }
 

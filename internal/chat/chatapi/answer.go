@@ -34,12 +34,8 @@ func (d *Handler) say(r *http.Request, m conversation.Message) (*turn.Turn, erro
 // disconnected before.
 func (d *Handler) follow(ctx context.Context, t *turn.Turn, see func(agent.Event) error) (Response, error) {
 	began := time.Now()
-	var unseen error
-	reply, err := t.Follow(ctx, func(e agent.Event) error {
-		unseen = see(e)
-		return unseen
-	})
-	if unseen != nil || ctx.Err() != nil {
+	reply, err := t.Follow(ctx, see)
+	if errors.As(err, &turn.Unfollowed{}) {
 		err = movedError(t) // or the client has disconnected and reads nothing
 		if d.ending.Err() != nil {
 			return Response{}, err

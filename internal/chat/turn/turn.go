@@ -39,24 +39,33 @@ func newTurn(id string, m conversation.Message) *Turn {
 	return &Turn{ID: id, Message: m, changed: make(chan struct{})}
 }
 
+// Unfollowed is the error of Follow when it returned before the turn had ended.
+type Unfollowed struct{ error }
+
+func (u Unfollowed) Unwrap() error { return u.error }
+
 // Follow passes every event of the turn to see, from the first one on, and returns the
-// outcome. If ctx ends or see returns an error, Follow returns and the turn continues.
+// outcome, also when ctx has ended in the meantime. If ctx ends before, or see returns an
+// error, Follow returns Unfollowed and the turn continues.
 func (t *Turn) Follow(ctx context.Context, see func(agent.Event) error) (agent.Reply, error) {
 	for next := 0; ; {
+		left := ctx.Err() != nil
 		fresh, changed, done := t.since(next)
 		for _, e := range fresh {
 			if err := see(e); err != nil {
-				return agent.Reply{}, err
+				return agent.Reply{}, Unfollowed{err}
 			}
 		}
 		next += len(fresh)
-		if done {
+		switch {
+		case done:
 			return t.reply, t.err
+		case left:
+			return agent.Reply{}, Unfollowed{context.Cause(ctx)}
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return agent.Reply{}, context.Cause(ctx)
 		}
 	}
 }
