@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/sandbox/egress"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/emptydb"
 )
 
 // SecretFinder resolves references to secrets. Paths are relative to the configuration
@@ -40,13 +41,14 @@ func (l *Loaded) SecretFinder(env Environment) secret.Finder {
 	}
 }
 
-// OpenDatabase opens the configured database. Its URL may contain references.
+// OpenDatabase opens the configured database. Its URL may contain references. A new file
+// has all tables.
 func (l *Loaded) OpenDatabase(ctx context.Context, secrets secret.Finder) (*db.DB, error) {
 	url, err := l.DatabaseURL(secrets)
 	if err != nil {
 		return nil, err
 	}
-	return db.Open(ctx, url, db.Options{})
+	return db.Open(ctx, url, db.Options{Initial: emptydb.Content})
 }
 
 // DatabaseURL returns the URL of the database, with its references resolved.

@@ -46,6 +46,8 @@ type Options struct {
 	// for another program that has locked the file; zero or less means 20 s and 5 s.
 	// See WaitForDatabase.
 	OutageTimeout time.Duration
+	// Initial returns the content of a new SQLite file; nil: it is empty.
+	Initial func() ([]byte, error)
 	// InjectFaults runs the function of every Write several times, with an error of
 	// its first statement, of its second and so on, and commits only the run without
 	// an error, as if the Write had conflicted with others. It runs the function of

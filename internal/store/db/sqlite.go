@@ -45,7 +45,7 @@ func newSQLite(path string) (*sqliteFile, error) {
 
 func (s *sqliteFile) connect(ctx context.Context, o Options) (_ writer, readers *sql.DB, err error) {
 	var writers *sql.DB
-	if err := s.touch(); err != nil {
+	if err := s.create(o.Initial); err != nil {
 		return nil, nil, s.cannotOpen(err)
 	}
 	defer func() {
@@ -67,17 +67,52 @@ func (s *sqliteFile) connect(ctx context.Context, o Options) (_ writer, readers 
 	return newGroupWriter(writers, s), readers, nil
 }
 
-// touch creates the file if it does not exist, readable only by its owner. SQLite gives
+// create creates the file if it does not exist, readable only by its owner. SQLite gives
 // the files beside it the same permissions.
-func (s *sqliteFile) touch() error {
+func (s *sqliteFile) create(initial func() ([]byte, error)) error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return err
+	}
+	if initial != nil && s.isNew() {
+		if err := s.copyInitial(initial); err != nil {
+			return err
+		}
 	}
 	f, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
 	return f.Close()
+}
+
+// isNew reports whether neither the file exists nor the log of one that was removed. SQLite
+// discards such a log only if the file is empty.
+func (s *sqliteFile) isNew() bool {
+	for _, suffix := range []string{"", "-wal", "-journal"} {
+		if _, err := os.Stat(s.path + suffix); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
+}
+
+// copyInitial creates the file with its first content, all at once. If another process was
+// faster, or the file system has no links, it does nothing.
+func (s *sqliteFile) copyInitial(initial func() ([]byte, error)) error {
+	content, err := initial()
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(s.path), filepath.Base(s.path)+".new-*") // readable only by its owner
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		_ = os.Link(f.Name(), s.path)
+	}
+	return err
 }
 
 // pool opens a pool of size connections and tries one.
