@@ -48,7 +48,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 	srv.listening.Store(srv.config.Scheme() + strings.TrimPrefix(httpserver.URL(listener.Addr()), "http"))
 	srv.node.SetAddress(httpserver.URL(listener.Addr()))
 	srv.printAddresses(ctx, listener.Addr(), backend)
-	srv.scripts.js.Precompile() //nolint:contextcheck // it goes on in the background
+	srv.precompile() //nolint:contextcheck // it goes on in the background
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
@@ -76,7 +76,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 // ServeStdio serves one MCP client on in and out until the input or ctx ends, then closes
 // the server.
 func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	srv.scripts.js.Precompile() //nolint:contextcheck // it goes on in the background
+	srv.precompile() //nolint:contextcheck // it goes on in the background
 	who, err := srv.localPeers.Identify(ctx)
 	if err == nil {
 		who.Keyless = true
@@ -86,6 +86,21 @@ func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) 
 		err = nil // a normal stop
 	}
 	return errors.Join(err, srv.Close(ctx))
+}
+
+// precompileDelay leaves the processor to the first requests.
+const precompileDelay = time.Second
+
+// precompile stores the compiled JavaScript engine if this start is the first on its data
+// folder.
+func (srv *Server) precompile() {
+	srv.runBackground(func(ctx context.Context) {
+		select {
+		case <-time.After(precompileDelay):
+			srv.scripts.js.Precompile()
+		case <-ctx.Done():
+		}
+	})
 }
 
 // shut closes the HTTP server.
