@@ -242,7 +242,7 @@ type Rest struct {
 	Invisible bool     `json:"invisible,omitempty"`
 }
 
-// Chord is notes sounding together; it lasts as long as its first note.
+// Chord is notes sounding together, all as long as the first.
 type Chord struct {
 	Place
 	Notes  []*Note  `json:"notes"`

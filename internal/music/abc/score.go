@@ -193,12 +193,14 @@ func (r *reader) sound(notes []*Note, factor Fraction, tie bool) {
 	s := step{graces: r.graces, ornaments: r.pending, slurred: r.slurs > 0, unit: r.base}
 	r.graces, r.pending = nil, ornaments{}
 	pitches := r.accidentals.resolve(notes, tie)
+	s.written = scale(scale(r.base, notes[0].Length.Num, notes[0].Length.Den), factor.Num, factor.Den)
+	s.length = r.stretch(s.written)
 	for i, n := range notes {
-		plain := scale(scale(r.base, n.Length.Num, n.Length.Den), factor.Num, factor.Den)
-		s.written = max(s.written, plain)
-		s.sounds = append(s.sounds, sound{r.midi(pitches[i]), r.stretch(plain), tie || n.Tie, r.bend(n, pitches[i])})
+		if n.Length.Num*notes[0].Length.Den != notes[0].Length.Num*n.Length.Den {
+			r.diag.warnOnce(n.Position, "all notes of a chord last as long as its first")
+		}
+		s.sounds = append(s.sounds, sound{r.midi(pitches[i]), s.length, tie || n.Tie, r.bend(n, pitches[i])})
 	}
-	s.length = s.sounds[0].length
 	r.ornament(&s, notes[0].Position, pitches)
 	r.advance(s)
 }
