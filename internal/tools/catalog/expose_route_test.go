@@ -40,6 +40,9 @@ func TestRoutes(t *testing.T) {
 		"cas_stoer":  {"names with the prefix cas_ belong to music", "did you mean cas_store?"},
 		"clap_hands": {"names with the prefix clap_ belong to offline", "look at its status"},
 		"yue_sing":   {"no backend available for tool \"yue_sing\"", "tools begin with cas_… (music), clap_… (offline)"},
+		// a name with a namespace is looked for there, whatever prefixes others have
+		"music.othre":  {"no tool \"music.othre\"", "did you mean music.other?", "available in music: cas_store"},
+		"music__othre": {"no tool \"music.othre\"", "did you mean music.other?", "available in music: cas_store"},
 	} {
 		_, err := x.Call(t.Context(), call("", name, ""))
 		_, other := c.Resolve(t.Context(), name)

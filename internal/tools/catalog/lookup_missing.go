@@ -156,6 +156,9 @@ func (v *view) everyName() []string {
 
 // unknownName is the error for a name that a client called and no tool has.
 func (v *view) unknownName(name string) error {
+	if ref := v.parseUnknown(name); v.namespaces[ref.Space] != nil && ref.Space != "" {
+		return v.missing(ref)
+	}
 	if _, known := v.names[name]; !known {
 		if err := v.noRoute(name); err != nil {
 			return err
