@@ -284,24 +284,30 @@ func takenFault(name string) error {
 	return fault.New(fault.Conflict, "there is an upstream %s already", name).WithHint("choose another name, or edit that one")
 }
 
-// AddLocal adds a server on this node only, for startup.lua.
-func (u *Set) AddLocal(spec upstream.Spec) error {
+// AddLocal adds a server on this node only, for startup.lua. If a user removed one of that
+// name, it is there again: startup.lua says with each start what there is.
+func (u *Set) AddLocal(ctx context.Context, spec upstream.Spec) error {
 	if err := checkSpec(spec); err != nil {
 		return err
 	}
 	u.mu.Lock()
 	fixed, taken := u.configured[spec.Name]
 	place := u.places[spec.Name]
+	entry := u.entries[spec.Name]
 	u.mu.Unlock()
 	if taken && (fixed.URL != spec.URL || fixed.Command != spec.Command) {
 		return configuredFault(spec.Name, place).WithHint("choose another name")
 	}
-	return u.apply(func() {
+	err := u.apply(func() {
 		if !taken {
 			u.startup[spec.Name] = spec
 		}
 		delete(u.dropped, spec.Name)
 	})
+	if err != nil || taken || entry.Disabled() {
+		return err
+	}
+	return u.Unremove(ctx, []string{spec.Name})
 }
 
 // RemoveLocal removes a server on this node only.

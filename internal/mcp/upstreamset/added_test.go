@@ -86,15 +86,15 @@ func TestRefusals(t *testing.T) {
 	f := openAlone(t)
 	ctx := t.Context()
 	f.configure(map[string]string{"fixed": unreachable})
-	f.must(f.AddLocal(upstream.Spec{Name: "program", Settings: upstream.Settings{Command: "sleep"}}))
+	f.must(f.AddLocal(t.Context(), upstream.Spec{Name: "program", Settings: upstream.Settings{Command: "sleep"}}))
 	f.must(f.add("mine", unreachable))
 	server := upstream.Settings{URL: unreachable + "/2"}
 	unchanged := func(s upstream.Settings) (upstream.Settings, error) { return s, nil }
 	refused(t, f.add("own-x", unreachable), fault.InvalidParams, "reserved")
 	refused(t, f.add("x", "not a url"), fault.InvalidParams, "upstream x")
 	refused(t, f.add("fixed", unreachable+"/2"), fault.Conflict, "luanette.toml:7")
-	refused(t, f.AddLocal(upstream.Spec{Name: "fixed", Settings: upstream.Settings{URL: unreachable + "/2"}}), fault.Conflict, "luanette.toml:7")
-	refused(t, f.AddLocal(upstream.Spec{Name: "own-x", Settings: upstream.Settings{URL: unreachable}}), fault.InvalidParams, "reserved")
+	refused(t, f.AddLocal(t.Context(), upstream.Spec{Name: "fixed", Settings: upstream.Settings{URL: unreachable + "/2"}}), fault.Conflict, "luanette.toml:7")
+	refused(t, f.AddLocal(t.Context(), upstream.Spec{Name: "own-x", Settings: upstream.Settings{URL: unreachable}}), fault.InvalidParams, "reserved")
 	refused(t, f.UsePrivate(upstream.Spec{Name: "own-x"}, time.Now()), fault.InvalidParams, "neither url nor command")
 	refused(t, f.AddServer(ctx, "fixed", server), fault.Conflict, "change it there")
 	refused(t, f.AddServer(ctx, "mine", server), fault.Conflict, "already")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // startup.lua can leave out an upstream of the configuration, until that is loaded again.
@@ -13,7 +14,7 @@ func TestLocalUpstreams(t *testing.T) {
 	t.Parallel()
 	f := openAlone(t)
 	f.configure(map[string]string{"a": unreachable})
-	f.must(f.AddLocal(upstream.Spec{Name: "b", Settings: upstream.Settings{URL: unreachable}}))
+	f.must(f.AddLocal(t.Context(), upstream.Spec{Name: "b", Settings: upstream.Settings{URL: unreachable}}))
 	for _, name := range []string{"a", "b"} {
 		if removed, err := f.RemoveLocal(name); !removed || err != nil || f.Has(name) {
 			t.Errorf("%s: removed %v, %v", name, removed, err)
@@ -22,13 +23,41 @@ func TestLocalUpstreams(t *testing.T) {
 	if removed, err := f.RemoveLocal("b"); removed || err != nil {
 		t.Errorf("removed again %v, %v", removed, err)
 	}
-	f.must(f.AddLocal(upstream.Spec{Name: "a", Settings: upstream.Settings{URL: unreachable}})) // as it is configured
+	f.must(f.AddLocal(t.Context(), upstream.Spec{Name: "a", Settings: upstream.Settings{URL: unreachable}})) // as it is configured
 	f.want("a", "config", unreachable)
 	if _, err := f.RemoveLocal("a"); err != nil || f.Has("a") {
 		t.Errorf("not removed: %v", err)
 	}
 	f.configure(map[string]string{"a": unreachable})
 	f.want("a", "config", unreachable)
+}
+
+// What startup.lua adds is there after each start, also if a user removed it before. What a
+// user put in its place stays.
+func TestStartupRestoresWhatWasRemoved(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Open(t, dbtest.SQLite(t))
+	atStartup := upstream.Spec{Name: "a", Settings: upstream.Settings{URL: unreachable + "/startup"}}
+	started := func() *fixture {
+		t.Helper()
+		f := open(t, database, key, true)
+		f.must(f.AddLocal(t.Context(), atStartup))
+		return f
+	}
+	f := started()
+	if removed, err := f.Remove(t.Context(), "a"); !removed || err != nil || f.Has("a") {
+		t.Fatalf("removed %v, %v", removed, err)
+	}
+	f = started()
+	if f.want("a", "startup", atStartup.URL); !f.Has("a") {
+		t.Error("it is still removed after another start")
+	}
+	f.must(f.add("a", unreachable+"/added"))
+	f.must(f.Disable(t.Context(), "a"))
+	f = started()
+	if f.want("a", "added", unreachable+"/added"); f.Has("a") {
+		t.Error("startup.lua enabled what a user disabled")
+	}
 }
 
 // A private upstream is connected, and shown by none of the lists. It is disconnected when

@@ -21,7 +21,7 @@ import (
 func TestPrecedenceOfOrigins(t *testing.T) {
 	t.Parallel()
 	f := openAlone(t)
-	f.must(f.AddLocal(upstream.Spec{Name: "a", Settings: upstream.Settings{URL: unreachable + "/startup"}}))
+	f.must(f.AddLocal(t.Context(), upstream.Spec{Name: "a", Settings: upstream.Settings{URL: unreachable + "/startup"}}))
 	f.want("a", "startup", unreachable+"/startup")
 	f.must(f.add("a", unreachable+"/added"))
 	f.want("a", "added", unreachable+"/added")

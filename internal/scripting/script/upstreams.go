@@ -95,7 +95,7 @@ type StartupUpstreams struct{ Upstreams }
 // Add adds an upstream on this node.
 func (s StartupUpstreams) Add(ctx context.Context, name, address string) error {
 	s.Set.Audit(ctx, "upstream.add", name, []byte(address))
-	return s.Set.AddLocal(upstream.Spec{Name: name, Settings: upstream.Settings{URL: address}, Trusted: true})
+	return s.Set.AddLocal(ctx, upstream.Spec{Name: name, Settings: upstream.Settings{URL: address}, Trusted: true})
 }
 
 // Remove removes an upstream on this node.
@@ -107,7 +107,7 @@ func (s StartupUpstreams) Remove(ctx context.Context, name string) (bool, error)
 // AddCommand adds an upstream that is started as a command.
 func (s StartupUpstreams) AddCommand(ctx context.Context, name string, c host.Command) error {
 	s.Set.Audit(ctx, "upstream.add", name, []byte(strings.Join(append([]string{c.Command}, c.Args...), "\x00")))
-	return s.Set.AddLocal(upstream.Spec{Name: name, Settings: upstream.Settings{Command: c.Command, Args: c.Args, Env: c.Env, Cwd: c.Cwd}, Trusted: true})
+	return s.Set.AddLocal(ctx, upstream.Spec{Name: name, Settings: upstream.Settings{Command: c.Command, Args: c.Args, Env: c.Env, Cwd: c.Cwd}, Trusted: true})
 }
 
 // Alias gives a tool another name.
