@@ -64,7 +64,7 @@ func (c *serveCommand) Run(ctx context.Context, proc *process) error {
 	loaded.TuneCollector(proc.Env)
 	hangups := notifyHangups()
 	defer signal.Stop(hangups.received)
-	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: proc.Stderr, Env: proc.Env, Jobs: true})
+	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: proc.Stderr, Env: proc.Env, Jobs: true, ListenFirst: true})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -171,15 +173,42 @@ func scriptPrograms(p *process, launcher *launch.Launcher) host.Commands {
 	return workspace.NewPrograms(o)
 }
 
+// startingKey marks the context of what happens before settled is closed.
+type startingKey struct{}
+
+// awaitStartup waits until startup.lua has run: it decides which tools there are, and its
+// hooks hold for every call but its own.
+func (p *process) awaitStartup(ctx context.Context) error {
+	select {
+	case <-p.settled:
+		return nil
+	default:
+	}
+	if ctx.Value(startingKey{}) != nil {
+		return nil
+	}
+	select {
+	case <-p.settled:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(fault.CodeOf(ctx.Err()), context.Cause(ctx), "wait for startup.lua")
+	}
+}
+
 // startScripts publishes the scripts folder and runs startup.lua. Its hooks and event
 // handlers stay active in the background.
 func (srv *Server) startScripts(ctx context.Context) {
+	defer close(srv.settled)
+	ctx = context.WithValue(ctx, startingKey{}, true)
 	if err := srv.scripts.folder.Sync(ctx); err != nil {
 		srv.log.WarnContext(ctx, "scripts folder", "error", err)
 	}
 	path := srv.config.Scripts.Startup
 	if path == "" {
 		path = filepath.Join(config.UserFolder(srv.options.Env), "startup.lua")
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return // nobody has asked for one
+		}
 	}
 	if source, err := os.ReadFile(path); err == nil && srv.options.Jobs {
 		srv.audit.RecordAction(ctx, "startup.run", path, source)

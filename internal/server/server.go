@@ -25,6 +25,8 @@ type Options struct {
 	OnDemand bool               // start an upstream when a call or a script first uses it
 	Archive  bool               // without Jobs: allow reading and replaying them
 
+	ListenFirst bool // Build does not wait for startup.lua, so that Serve listens while it runs; calls and lists of tools wait
+
 	pollInterval time.Duration // see poll; zero is the default
 }
 
@@ -67,8 +69,11 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	for _, run := range []func(context.Context){srv.upstreams.Follow, srv.keys.Run, srv.watchApprovals, srv.audit.RunRetention, srv.watchPins, srv.watchLogins, srv.watchUpstreams} {
 		srv.runBackground(run)
 	}
-	srv.startScripts(ctx)
-	close(srv.settled)
+	if options.ListenFirst {
+		srv.runBackground(srv.startScripts)
+	} else {
+		srv.startScripts(ctx)
+	}
 	srv.watchConfig(ctx)
 	for _, run := range []func(context.Context){srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run, srv.collectContents} {
 		if run != nil {

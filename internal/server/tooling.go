@@ -86,6 +86,7 @@ func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sourc
 	named := overlay.New(pins, manager)
 	asks := &approver{policy: g.policy, circles: &p.circles}
 	o := catalogOptions(p, s, g, manager)
+	o.Ready = p.awaitStartup
 	o.Steps = callSteps(s, g, pins, named, asks)
 	remote := remoteMusic(p, manager)
 	o.Limits = func(namespace string) catalog.Limits { return p.limits(namespace, remote()) }

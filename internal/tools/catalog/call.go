@@ -58,6 +58,9 @@ func (r *run) free() (tool.Result, error) {
 // Call runs a tool. Besides what the tool's source answers, it fails with
 // tool_not_found, invalid_params, limit_exceeded and unavailable of its own.
 func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if err := c.ready(ctx); err != nil {
+		return tool.Result{}, err
+	}
 	call.Ref = c.own(ctx, call.Ref)
 	e, err := c.find(ctx, call.Ref)
 	if err != nil {
@@ -77,6 +80,14 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 		}
 	}
 	return result, c.inNames(ctx, err)
+}
+
+// ready waits as the option Ready says.
+func (c *Catalog) ready(ctx context.Context) error {
+	if c.options.Ready == nil {
+		return nil
+	}
+	return c.options.Ready(ctx)
 }
 
 // Check returns why a call would be refused before it reaches the tool. It makes no call
@@ -137,6 +148,9 @@ type Forwarder interface {
 // forwarded as the client wrote it instead of calling the tool's source. info is what
 // is known of the tool.
 func (c *Catalog) Relay(ctx context.Context, info tool.Info, call tool.Call, params json.RawMessage, to Forwarder) (tool.Result, error) {
+	if err := c.ready(ctx); err != nil {
+		return tool.Result{}, err
+	}
 	n := c.namespace(ctx, call.Ref.Space)
 	if n == nil {
 		return tool.Result{}, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)

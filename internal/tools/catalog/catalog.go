@@ -40,6 +40,9 @@ type Options struct {
 	Tracer trace.Tracer
 	// Meter records how long calls take; nil records nothing.
 	Meter metric.Meter
+	// Ready waits, before a call or a list, until it is decided which tools there are and
+	// what holds for their calls; nil: at once.
+	Ready func(context.Context) error
 	// Steps are what each call passes, in order; nil means DefaultSteps.
 	Steps []tool.Step
 	// Depth is how deep calls may nest: a tool that calls a tool that calls … Zero

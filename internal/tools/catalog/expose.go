@@ -197,6 +197,9 @@ func (c *Catalog) Exposed() Exposed { return Exposed{c} }
 
 // Tools lists the exposed tools, by name.
 func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
+	if err := x.catalog.ready(ctx); err != nil {
+		return nil, err
+	}
 	v := x.catalog.refresh(ctx)
 	shown := v.exposed
 	who := principal.Of(ctx)
@@ -264,6 +267,9 @@ func (x Exposed) InputSchema(ctx context.Context, name string) (json.RawMessage,
 // Call runs a tool by its exposed name, or by any other spelling of its name: which tools
 // are listed decides what a client sees, not what it may call.
 func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if err := x.catalog.ready(ctx); err != nil {
+		return tool.Result{}, err
+	}
 	ref, ok := x.refOf(ctx, x.catalog.view.Load(), call.Ref.Name)
 	if !ok {
 		var err error

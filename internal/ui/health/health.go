@@ -24,7 +24,8 @@ const probeTimeout = 2 * time.Second
 type Server struct {
 	Version       string
 	Started       time.Time
-	Draining      *atomic.Bool // it is shutting down
+	StartupDone   <-chan struct{} // closed when startup.lua has run
+	Draining      *atomic.Bool    // it is shutting down
 	Store         *db.DB
 	Hub           *hub.Hub
 	Upstreams     func() []upstreamset.Status
@@ -112,6 +113,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 func (s *Server) notReady(ctx context.Context) string {
 	if s.Draining.Load() {
 		return "draining"
+	}
+	select {
+	case <-s.StartupDone:
+	default:
+		return "startup.lua is running"
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

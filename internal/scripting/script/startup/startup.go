@@ -3,8 +3,6 @@ package startup
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -35,7 +33,7 @@ type Script struct {
 
 // Run runs the startup script, and then its startup() if it has one. It is an ordinary run,
 // except that the script stays loaded. An error is logged as a warning with the traceback;
-// what the script defined before the error remains. Without a file it returns nil.
+// what the script defined before the error remains. It returns nil if nothing did.
 func Run(ctx context.Context, runner *script.Runner, path string, o Options) *Script {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -44,9 +42,6 @@ func Run(ctx context.Context, runner *script.Runner, path string, o Options) *Sc
 		o.Clock = clock.Real()
 	}
 	source, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	var resident *script.Resident
 	if err == nil {
 		resident, err = runner.Load(ctx, script.Request{

@@ -67,6 +67,10 @@ func TestStartup(t *testing.T) {
 	if Run(t.Context(), newRunner(t, nil), path, Options{Upstreams: up, Log: slog.New(slog.NewTextHandler(&log, nil))}) != nil {
 		t.Error("a file that is not there was run")
 	}
+	if !strings.Contains(log.String(), "no such file") {
+		t.Errorf("log of a missing file = %s", &log)
+	}
+	log.Reset()
 	save(t, path, `tools.mcp_add("web", "http://127.0.0.1:9")
 		function startup()
 		  tools.mcp_add("git", { command = "mcp-git", args = { "-v", "." }, env = { A = "b" } })
