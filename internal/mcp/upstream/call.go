@@ -31,11 +31,13 @@ func (m *Manager) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 // one if the first is replaced before it has sent the call. With strict, a call that must
 // be a task is refused unless the caller takes one.
 func (m *Manager) callTool(ctx context.Context, call tool.Call, params json.RawMessage, strict bool) (tool.Result, error) {
-	for {
+	for again := false; ; again = true {
 		var result tool.Result
 		c, err := m.connectionFor(ctx, call.Ref.Space)
 		if err == nil {
 			result, err = c.callTool(ctx, call, params, strict)
+		} else if again {
+			err = removedDuring(call.Ref.Space, err)
 		}
 		if !errors.Is(err, errRemoved) {
 			return result, err
@@ -45,15 +47,27 @@ func (m *Manager) callTool(ctx context.Context, call tool.Call, params json.RawM
 
 // with is callTool for other operations.
 func (m *Manager) with(ctx context.Context, name string, do func(*connection) error) error {
-	for {
+	for again := false; ; again = true {
 		c, err := m.connectionFor(ctx, name)
 		if err == nil {
 			err = do(c)
+		} else if again {
+			err = removedDuring(name, err)
 		}
 		if !errors.Is(err, errRemoved) {
 			return err
 		}
 	}
+}
+
+// removedDuring is the error of a request that had no effect, whose upstream is not there
+// any more.
+func removedDuring(name string, err error) error {
+	if fault.CodeOf(err) != fault.NotFound {
+		return err
+	}
+	return fault.New(fault.Unavailable, "call %s: %v during the call, which had no effect", name, errRemoved).
+		WithHint("add the upstream again to repeat it")
 }
 
 // callTool checks that the spec allows the tool, counts the call and makes it.

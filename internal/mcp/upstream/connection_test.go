@@ -203,6 +203,38 @@ func TestOnlyRepeatableCallsAreRepeated(t *testing.T) {
 	})
 }
 
+// A call that runs while its upstream is removed, or gets other settings, says so instead of
+// blaming the connection.
+func TestCallsOfARemovedUpstreamSaySo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestManager(t, nil)
+		s.fake.handle = func(ctx context.Context, _ wire.Message) (json.RawMessage, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		for _, c := range []struct {
+			tool string
+			end  func()
+			want string
+		}{
+			{"write", func() { s.Remove("test") }, "test.write: the upstream was removed during the call, its outcome is unknown"},
+			{"read", func() { s.Remove("test") }, "call test: the upstream was removed during the call, which had no effect"},
+			{"write", func() { s.add(t, upstream.Spec{Settings: upstream.Settings{URL: "fake://there"}}) }, "test.write: the upstream was restarted or its settings were changed during the call, its outcome is unknown"},
+			{"write", s.Close, "test.write: the server was shut down during the call, its outcome is unknown"},
+		} {
+			s.add(t, upstream.Spec{})
+			failed := make(chan error, 1)
+			go func() { failed <- s.call(c.tool) }()
+			synctest.Wait()
+			c.end()
+			if err := <-failed; fault.CodeOf(err) != fault.Unavailable || err.Error() != c.want {
+				t.Errorf("%s: %v", c.tool, err)
+			}
+		}
+	})
+}
+
 func TestSilentServerIsHealthChecked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

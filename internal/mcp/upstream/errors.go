@@ -44,6 +44,10 @@ func (c *connection) callError(ctx context.Context, err error, about string) err
 	case errors.Is(err, ErrNotSent):
 		return fault.Wrap(fault.Unavailable, err, "%s", subject).WithHint("the call had no effect and can be repeated")
 	}
+	if why := context.Cause(c.life.ctx); why != nil {
+		return fault.New(fault.Unavailable, "%s: %v during the call, its outcome is unknown", subject, why).
+			WithHint("find out whether it took effect before you repeat it")
+	}
 	return fault.Wrap(fault.Unavailable, err, "%s: the connection was lost during the call, its outcome is unknown", subject).
 		WithHint("find out whether it took effect before you repeat it")
 }

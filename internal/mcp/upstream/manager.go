@@ -129,8 +129,8 @@ func (m *Manager) Set(specs []Spec) error {
 func (m *Manager) reconcile() {
 	for _, name := range slices.Sorted(maps.Keys(m.running)) {
 		if _, wanted := m.desired[name]; !wanted {
-			m.stop(name)
-			m.stopPeople(name)
+			m.stop(name, errRemoved)
+			m.stopPeople(name, errRemoved)
 			m.opts.Events.PublishAbout(name, Removed{Upstream: name})
 		}
 	}
@@ -150,7 +150,7 @@ func (m *Manager) reconcile() {
 
 // replace makes a new connection in place of the one of that name; m.mu is held.
 func (m *Manager) replace(name string, spec Spec) {
-	old := m.stop(name)
+	old := m.stop(name, errReplaced)
 	now := m.start(spec)
 	now.inheritFrom(old)
 	m.restartPeople(now)
@@ -182,21 +182,21 @@ func (m *Manager) launch(c *connection) {
 }
 
 // stop ends the connection of an upstream without waiting for it; m.mu is held.
-func (m *Manager) stop(name string) *connection {
+func (m *Manager) stop(name string, why error) *connection {
 	c := m.running[name]
 	delete(m.running, name)
 	if c.personal {
 		m.personalUpstreams.Add(-1)
 	}
-	m.finish(c)
+	m.finish(c, why)
 	return c
 }
 
 // finish ends a connection. The next one waits until it has ended; m.mu is held.
-func (m *Manager) finish(c *connection) {
+func (m *Manager) finish(c *connection, why error) {
 	key := c.key()
 	m.stopping[key] = c.stopped
-	c.stop()
+	c.stop(why)
 	m.wg.Go(func() {
 		<-c.stopped
 		m.mu.Lock()
@@ -213,8 +213,8 @@ func (m *Manager) Close() {
 	m.closed = true
 	m.desired = map[string]Spec{}
 	for name := range m.running {
-		m.stop(name)
-		m.stopPeople(name)
+		m.stop(name, errShutDown)
+		m.stopPeople(name, errShutDown)
 	}
 	m.mu.Unlock()
 	_ = m.measured.Unregister() // never fails in the SDK

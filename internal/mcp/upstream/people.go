@@ -77,11 +77,11 @@ func (m *Manager) startPerson(spec Spec, lister *connection) *connection {
 func (m *Manager) endPerson(c *connection) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stopPerson(c)
+	m.stopPerson(c, errOwnerEnded)
 }
 
 // stopPerson ends the connection of an owner; m.mu is held.
-func (m *Manager) stopPerson(c *connection) {
+func (m *Manager) stopPerson(c *connection, why error) {
 	if m.people[c.name][c.owner] != c {
 		return
 	}
@@ -89,7 +89,7 @@ func (m *Manager) stopPerson(c *connection) {
 	if len(m.people[c.name]) == 0 {
 		delete(m.people, c.name)
 	}
-	m.finish(c)
+	m.finish(c, why)
 }
 
 // endUnused ends the connection that was not used for the longest time, to make place for
@@ -103,16 +103,16 @@ func (m *Manager) endUnused(name string) bool {
 		}
 	}
 	if oldest != nil {
-		m.stopPerson(oldest)
+		m.stopPerson(oldest, errOwnerEnded)
 	}
 	return oldest != nil
 }
 
 // stopPeople ends the connections of all owners to an upstream; m.mu is held.
-func (m *Manager) stopPeople(name string) (ended []*connection) {
+func (m *Manager) stopPeople(name string, why error) (ended []*connection) {
 	for _, c := range m.people[name] {
 		ended = append(ended, c)
-		m.stopPerson(c)
+		m.stopPerson(c, why)
 	}
 	return ended
 }
@@ -120,7 +120,7 @@ func (m *Manager) stopPeople(name string) (ended []*connection) {
 // restartPeople ends the connections of all owners, because the spec has changed. Those who
 // wait for changes of resources get a new one, others when they need it. m.mu is held.
 func (m *Manager) restartPeople(lister *connection) {
-	for _, old := range m.stopPeople(lister.name) {
+	for _, old := range m.stopPeople(lister.name, errReplaced) {
 		if spec := old.spec.Load(); lister.personal && old.restored.hasSubscribers() {
 			m.startPerson(lister.spec.Load().of(spec.Owner, spec.Person), lister).inheritFrom(old)
 		}

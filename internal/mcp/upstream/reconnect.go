@@ -248,12 +248,18 @@ func (c *connection) failSession(s *session, err error) {
 }
 
 // stop ends the connection. It returns at once; stopped is closed when it has ended.
-func (c *connection) stop() {
+func (c *connection) stop(why error) {
 	c.retire()
-	c.life.end(errRemoved)
+	c.life.end(why)
 }
 
-var errRemoved = errors.New("upstream was removed")
+// Why a connection ends that is not wanted any more.
+var (
+	errRemoved    = errors.New("the upstream was removed")
+	errReplaced   = errors.New("the upstream was restarted or its settings were changed")
+	errOwnerEnded = errors.New("the caller's connection was ended")
+	errShutDown   = errors.New("the server was shut down")
+)
 
 // silentError is why a session ends whose server does not answer health checks.
 type silentError struct {
