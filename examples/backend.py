@@ -66,12 +66,17 @@ def outgoing():
 
 
 def progress(fraction, message):
+    local.broadcasts += 1
     broadcast = {"type": "progress", "job_id": local.request_id, "percent": fraction, "message": message}
     outgoing().send_multipart([b"broadcast", json.dumps(broadcast).encode()])
 
 
 def call(body, request_id):
-    local.request_id = str(uuid.UUID(bytes=request_id))
+    local.request_id, local.broadcasts = str(uuid.UUID(bytes=request_id)), 0
+    return {**outcome(body), "broadcasts": local.broadcasts}
+
+
+def outcome(body):
     try:
         request = json.loads(body)
         if request["name"] not in TOOLS:

@@ -31,12 +31,22 @@ type zmqTransport struct {
 	hooks Hooks
 
 	mu         sync.Mutex
-	calls      map[hootproto.ID]wire.ID // calls in progress
-	broadcasts string                   // endpoint of the broadcasts that it listens to
+	calls      map[hootproto.ID]*zmqCall // calls in progress
+	broadcasts string                    // endpoint of the broadcasts that it listens to
+}
+
+// zmqCall is a call in progress.
+type zmqCall struct {
+	id       wire.ID
+	received chan struct{} // gets a value for each broadcast that was passed to the caller
 }
 
 // heartbeatInterval is how long a backend may be silent before it gets a heartbeat.
 const heartbeatInterval = 5 * time.Second
+
+// lateBroadcasts is how long the reply of a call waits for the broadcasts before it, which
+// come over another connection.
+const lateBroadcasts = 250 * time.Millisecond
 
 // broadcastTimeout bounds the time to connect to the broadcasts.
 const broadcastTimeout = time.Second
@@ -62,7 +72,7 @@ func (o *Options) dialZMQ(ctx context.Context, spec Spec, hooks Hooks) (Transpor
 	if err != nil {
 		return nil, err
 	}
-	return &zmqTransport{Client: client, hooks: hooks, calls: map[hootproto.ID]wire.ID{}}, nil
+	return &zmqTransport{Client: client, hooks: hooks, calls: map[hootproto.ID]*zmqCall{}}, nil
 }
 
 // Call implements Transport.
@@ -127,8 +137,9 @@ func (t *zmqTransport) call(ctx context.Context, m wire.Message) (json.RawMessag
 	request.Name, _ = rawjson.GetText(m.Params, "name")
 	request.Arguments, _ = rawjson.Get(m.Params, "arguments")
 	request.Traceparent, _ = rawjson.GetText(wire.Meta(m.Params), wire.MetaTraceParent)
+	running := &zmqCall{id: m.ID, received: make(chan struct{}, notificationQueue)}
 	t.mu.Lock()
-	t.calls[request.ID] = m.ID
+	t.calls[request.ID] = running
 	t.mu.Unlock()
 	defer func() {
 		t.mu.Lock()
@@ -142,7 +153,27 @@ func (t *zmqTransport) call(ctx context.Context, m wire.Message) (json.RawMessag
 	if err != nil {
 		return nil, unknownOutcome(err)
 	}
+	running.await(ctx, outcome.Broadcasts)
 	return resultOf(outcome), nil
+}
+
+// await waits until so many broadcasts were passed to the caller. They may be lost, so it does
+// not wait for long.
+func (c *zmqCall) await(ctx context.Context, broadcasts int) {
+	if broadcasts == 0 {
+		return
+	}
+	late := time.NewTimer(lateBroadcasts)
+	defer late.Stop()
+	for range min(broadcasts, cap(c.received)) {
+		select {
+		case <-c.received:
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // unknownOutcome hides what kind of error ended the connection during a call: the caller
@@ -255,13 +286,17 @@ func (t *zmqTransport) routeToCall(b hootproto.Broadcast) bool {
 	}
 	switch n := b.(type) {
 	case hootproto.Progress:
-		t.hooks.Received(call, wire.Notification(wire.NoteProgress, progressParams(call, n)))
+		t.hooks.Received(call.id, wire.Notification(wire.NoteProgress, progressParams(call.id, n)))
 	case hootproto.Log:
 		params := rawjson.SetText(rawjson.SetText(nil, "level", n.Level), "data", n.Message)
 		if n.Source != "" {
 			params = rawjson.SetText(params, "logger", n.Source)
 		}
-		t.hooks.Received(call, wire.Notification(wire.NoteMessage, params))
+		t.hooks.Received(call.id, wire.Notification(wire.NoteMessage, params))
+	}
+	select {
+	case call.received <- struct{}{}:
+	default: // it has more than a reply waits for
 	}
 	return true
 }

@@ -114,6 +114,38 @@ func TestBackend(t *testing.T) {
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return newTestBackend(t, suiteTools()).srv(t) })
 }
 
+// All progress and log messages of a call arrive before its result, although they come over
+// another connection.
+func TestBroadcastsOfACallPrecedeItsResult(t *testing.T) {
+	t.Parallel()
+	const steps = 4
+	h := upstreamtest.Start(t, newTestBackend(t, toolFuncs{
+		"climb": func(_ context.Context, call tool.Call) (tool.Result, error) {
+			for n := 1.0; n <= steps; n++ {
+				call.Caller.Progress(tool.Progress{Progress: n, Total: steps})
+			}
+			call.Caller.Log(tool.Log{Level: "info", Data: json.RawMessage(`"up"`)})
+			return tool.Output("up", nil)
+		},
+	}).srv(t))
+	climb := func() (got []float64) {
+		t.Helper()
+		_, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "test", Name: "climb"}, Caller: &tool.Caller{
+			Progress: func(p tool.Progress) { got = append(got, p.Progress) }, Log: func(tool.Log) { got = append(got, 0) },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	clocktest.Await(t, func() bool { return len(climb()) == steps+1 }) // the subscription arrives later
+	for range 300 {
+		if got := climb(); !slices.Equal(got, []float64{1, 2, 3, 4, 0}) {
+			t.Fatalf("received %v", got)
+		}
+	}
+}
+
 // Text, data and every part of an error reach the caller; files too.
 func TestBackendResults(t *testing.T) {
 	t.Parallel()

@@ -159,6 +159,9 @@ func (e *ToolError) Error() string { return e.Message }
 type Outcome struct {
 	Output ToolOutput
 	Err    *ToolError
+	// Broadcasts is how many progress and log messages about the call were broadcast
+	// before the Reply. They come over another socket, so the Reply may overtake them.
+	Broadcasts int
 }
 
 const (
@@ -170,14 +173,18 @@ const (
 // {"type":"error","code":…,"message":…,"details":…}.
 func (o Outcome) MarshalJSON() ([]byte, error) {
 	if o.Err != nil {
-		return tagged(errorType, o.Err)
+		return tagged(errorType, struct {
+			*ToolError
+			Broadcasts int `json:"broadcasts,omitempty"`
+		}{o.Err, o.Broadcasts})
 	}
 	if len(o.Output.Data) == 0 {
 		o.Output.Data = json.RawMessage("null")
 	}
 	return tagged(successType, struct {
-		Result ToolOutput `json:"result"`
-	}{o.Output})
+		Result     ToolOutput `json:"result"`
+		Broadcasts int        `json:"broadcasts,omitempty"`
+	}{o.Output, o.Broadcasts})
 }
 
 // UnmarshalJSON reads an outcome. A result of another shape than text and data
@@ -188,6 +195,11 @@ func (o *Outcome) UnmarshalJSON(raw []byte) error {
 	if err != nil {
 		return err
 	}
+	var more struct{ Broadcasts json.RawMessage }
+	if err := json.Unmarshal(raw, &more); err != nil {
+		return err
+	}
+	_ = json.Unmarshal(more.Broadcasts, &o.Broadcasts) // what is no number counts as none
 	switch kind {
 	case errorType:
 		o.Err = &ToolError{}

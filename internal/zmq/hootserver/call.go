@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -115,31 +116,34 @@ func (s *Server) run(ctx context.Context, f hootproto.Message, body json.RawMess
 	if err != nil {
 		return failure(err)
 	}
-	result, err := s.opts.Source.Call(ctx, tool.Call{Ref: ref, Args: call.Arguments, Caller: s.caller(ctx, f)})
+	var broadcasts atomic.Int64
+	result, err := s.opts.Source.Call(ctx, tool.Call{Ref: ref, Args: call.Arguments, Caller: s.caller(ctx, f, &broadcasts)})
 	if err != nil {
-		return failure(orCause(ctx, err))
+		outcome = failure(err)
+	} else {
+		outcome = outcomeOf(result)
 	}
-	return outcomeOf(result)
-}
-
-// orCause returns the cause of ctx's end if err is about that, else err.
-func orCause(ctx context.Context, err error) error {
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return fault.Wrap(fault.Cancelled, context.Cause(ctx), "")
+	if outcome.Err != nil && ctx.Err() != nil { // whatever the tool made of it
+		outcome = failure(fault.Wrap(fault.Cancelled, context.Cause(ctx), ""))
 	}
-	return err
+	outcome.Broadcasts = int(broadcasts.Load())
+	return outcome
 }
 
 // caller is the client of a call. Progress and log messages for it are broadcast
-// with the id of the request.
-func (s *Server) caller(ctx context.Context, f hootproto.Message) *tool.Caller {
+// with the id of the request, and counted.
+func (s *Server) caller(ctx context.Context, f hootproto.Message, broadcasts *atomic.Int64) *tool.Caller {
 	c := &tool.Caller{ID: "zmq:" + s.opts.Name}
 	if s.pub == nil {
 		return c
 	}
-	c.Progress = func(p tool.Progress) { s.Broadcast(ctx, progressOf(f.ID.String(), p)) }
+	broadcast := func(message hootproto.Broadcast) {
+		broadcasts.Add(1)
+		s.Broadcast(ctx, message)
+	}
+	c.Progress = func(p tool.Progress) { broadcast(progressOf(f.ID.String(), p)) }
 	c.Log = func(l tool.Log) {
-		s.Broadcast(ctx, hootproto.Log{Level: l.Level, Message: plainText(l.Data), Source: l.Logger, JobID: f.ID.String()})
+		broadcast(hootproto.Log{Level: l.Level, Message: plainText(l.Data), Source: l.Logger, JobID: f.ID.String()})
 	}
 	return c
 }

@@ -400,6 +400,49 @@ func TestCallsAreCancelled(t *testing.T) {
 	}
 }
 
+// A call that was cancelled has the code cancelled, in whatever way its tool ended.
+func TestCancelledCallsHaveTheirCode(t *testing.T) {
+	t.Parallel()
+	began := make(chan struct{})
+	ends := map[string]func(ctx context.Context) (tool.Result, error){
+		"context": func(ctx context.Context) (tool.Result, error) { return tool.Result{}, ctx.Err() },
+		"cause":   func(ctx context.Context) (tool.Result, error) { return tool.Result{}, context.Cause(ctx) },
+		"result":  func(ctx context.Context) (tool.Result, error) { return tool.Failure(context.Cause(ctx)), nil },
+		"other":   func(context.Context) (tool.Result, error) { return tool.Failed("it did not work"), nil },
+	}
+	source := toolFuncs{}
+	for name, end := range ends {
+		source[name] = func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			began <- struct{}{}
+			<-ctx.Done()
+			return end(ctx)
+		}
+	}
+	b, _ := open(t, hootserver.Options{Source: source})
+	r := rawDial(t, b)
+	for name := range ends {
+		request, err := hootproto.New(hootproto.Request, "stage").With(hootproto.JSON, hootproto.Call{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.send(request.Frames())
+		<-began
+		cancel, err := hootproto.New(hootproto.Request, "stage").With(hootproto.JSON, hootproto.Cancel{RequestID: request.ID.String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.send(cancel.Frames())
+		answer := r.next()
+		for answer.ID != request.ID { // that of the cancellation
+			answer = r.next()
+		}
+		var outcome hootproto.Outcome
+		if err := answer.Decode(&outcome); err != nil || outcome.Err == nil || outcome.Err.Code != "cancelled" || outcome.Err.Message != "the client cancelled the call" {
+			t.Errorf("%s: %+v %+v, %v", name, outcome, outcome.Err, err)
+		}
+	}
+}
+
 func TestTooManyCalls(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})
