@@ -806,9 +806,27 @@ func TestMusicAtItsOwnAddress(t *testing.T) {
 		{"a value beyond its maximum", "free", "orpheus_generate", `{"temperature":99,"num_variations":50}`, "temperature"},
 		{"an unknown argument", "free", "orpheus_generate", `{"loudness":1}`, "unknown argument"},
 		{"a wrong type", "free", "orpheus_generate", `{"num_variations":"many"}`, "num_variations"},
+		{"a content that is missing", "free", "cas_store", `{"mime_type":"audio/midi"}`, "required but missing"},
+		{"an unknown unit", "free", "time_convert", `{"value":1,"from":"x","to":"beats"}`, "expected one of"},
+		{"a message that is missing", "free", "add_annotation", `{"artifact_id":"artifact_0123456789abcdef"}`, "message: required but missing"},
+		{"an unknown mode", "free", "job_poll", `{"timeout_ms":1,"mode":"few"}`, "expected one of"},
+		{"too long a sleep", "free", "job_sleep", `{"milliseconds":99999}`, "expected at most 30000"},
 	} {
 		if text := call(c.key, c.tool, c.args); !strings.Contains(text, c.want) || strings.Contains(text, "unmarshal") {
 			t.Errorf("%s: %s", c.check, text)
+		}
+	}
+	for _, c := range []struct{ method, params, want, not string }{
+		{"resources/list", "", "hoot://artifacts/recent", "luanette://"},
+		{"resources/templates/list", "", "hoot://artifact/{id}", "luanette://"},
+		{"resources/read", `"uri":"hoot://garden"`, "tempo_bpm", "error"},
+		{"resources/read", `"uri":"hoot://nothing"`, "error", "contents"},
+		{"prompts/list", "", "midi-workflow", "write-script"},
+		{"prompts/get", `"name":"midi-workflow","arguments":{"operation":"generate"}`, "messages", `"error":`},
+		{"prompts/get", `"name":"write-script","arguments":{"task":"x"}`, "no prompt", "messages"},
+	} {
+		if _, text := (keyClient{t, url, "free-token"}).rpc("/mcp/hootenanny", c.method, c.params); !strings.Contains(text, c.want) || strings.Contains(text, c.not) {
+			t.Errorf("%s %s: %s", c.method, c.params, text)
 		}
 	}
 	if text := call("free", "garden_status", `{}`); !strings.Contains(text, "97") {

@@ -83,11 +83,11 @@ func newHub(in *parts) *hub.Hub {
 		Menus:        builtin.Menus,
 		HubMenu:      builtin.MenuFull,
 		Resources:    in.resources(),
-		Prompts:      scripttools.Prompts(in.scripts.runner, in.scripts.store, in.catalog),
+		Prompts:      in.prompts(),
 		Completer:    in.completions(),
 		Tasks:        in.jobTasks(),
 		RelayedTasks: in.tasks.Hub(),
-		Upstreams:    peers{in.upstreams, in.tooling},
+		Upstreams:    peers{in.upstreams, in},
 		Logins:       in.loginService,
 		SessionStore: in.sessionStore,
 		Nodes:        in.hubNodes(),
@@ -125,6 +125,11 @@ func (in *parts) resources() *builtin.Resources {
 		families = append(families, builtin.MusicResources(in.music()))
 	}
 	return builtin.NewResources(families...)
+}
+
+// prompts are the MCP prompts of the server.
+func (in *parts) prompts() *builtin.Prompts {
+	return scripttools.Prompts(in.scripts.runner, in.scripts.store, in.catalog)
 }
 
 // completions suggest values for arguments.

@@ -27,7 +27,7 @@ func (v keyClient) rpc(path, method, params string, headers ...string) (int, str
 	}
 	body := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + meta + params + `}}`
 	subject := strings.TrimSuffix(strings.TrimPrefix(params, `"uri":"`), `"`)
-	if method == "tools/call" {
+	if method == "tools/call" || method == "prompts/get" {
 		var p struct{ Name string }
 		if err := json.Unmarshal([]byte("{"+params+"}"), &p); err != nil {
 			v.t.Fatal(err)

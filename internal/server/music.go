@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpserver"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
@@ -62,9 +63,12 @@ func openOnlyMusic(ctx context.Context, p *process) (*hootenanny.Backend, error)
 }
 
 // ServeMusic serves the music tools over ZeroMQ, and nothing else, until ctx ends; then it
-// closes the server.
+// closes the server. Arguments are checked here too: not every client has a catalog.
 func (srv *Server) ServeMusic(ctx context.Context, listen, broadcast string) error {
-	b, err := srv.openBridge(ctx, backend{Name: hootenanny.Space, Listen: listen, Broadcast: broadcast, Source: srv.localMusic.Tools()})
+	checked := catalog.New(catalog.Options{
+		Sources: []tool.Source{srv.localMusic.Tools()}, Steps: []tool.Step{catalog.CheckArguments()}, Log: srv.log,
+	})
+	b, err := srv.openBridge(ctx, backend{Name: hootenanny.Space, Listen: listen, Broadcast: broadcast, Source: checked})
 	if err != nil {
 		return errors.Join(err, srv.Close(ctx))
 	}

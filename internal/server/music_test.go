@@ -29,12 +29,15 @@ import (
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/music/smf"
 	"github.com/luanette/luanette/internal/music/soundfont/soundfonttest"
+	"github.com/luanette/luanette/internal/zmq/hootclient"
+	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
 // music calls the music tools, in process or over ZeroMQ.
 type music struct {
 	source  tool.Source
 	url     string // of the server
+	backend string // endpoint of the tools, if they are in another process
 	srv     *Server
 	folder  string // whose files may be uploaded
 	models  *models
@@ -84,7 +87,31 @@ func TestMusic(t *testing.T) {
 // contents, jobs and media, against a backend that is connected over ZeroMQ.
 func TestMusicOverZeroMQ(t *testing.T) {
 	t.Parallel()
-	startMusicOverZeroMQ(t).run(t, "contents", "media", "jobs", "over HTTP")
+	m := startMusicOverZeroMQ(t)
+	m.run(t, "contents", "media", "jobs", "over HTTP")
+	testRawRequests(t, m.backend)
+}
+
+// testRawRequests checks that the backend checks the arguments of clients that have no
+// catalog, and answers without names of our types.
+func testRawRequests(t *testing.T, endpoint string) {
+	c, err := hootclient.Dial(t.Context(), endpoint, hootclient.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, raw := range []struct{ tool, args, want string }{
+		{"cas_store", `{"mime_type":"audio/midi"}`, "content_base64: required but missing"},
+		{"time_convert", `{"value":1,"from":"x","to":"beats"}`, `from: expected one of "beats", "seconds", got "x"`},
+		{"job_poll", `{"timeout_ms":"soon"}`, "timeout_ms: expected integer"},
+		{"job_sleep", `{"milliseconds":99999}`, "milliseconds: expected at most 30000"},
+		{"orpheus_generate", `{"temperature":99}`, "temperature: expected at most 2"},
+	} {
+		outcome, err := c.Call(t.Context(), hootclient.ToolCall{ID: hootproto.NewID(), Name: raw.tool, Arguments: json.RawMessage(raw.args)})
+		if err != nil || outcome.Err == nil || outcome.Err.Code != "invalid_params" || !strings.Contains(outcome.Err.Message, raw.want) || strings.Contains(outcome.Err.Message, "Go struct") {
+			t.Errorf("%s %s: %+v, %v", raw.tool, raw.args, outcome.Err, err)
+		}
+	}
 }
 
 // musicSources returns a configuration with a folder to read and fake models.
@@ -129,7 +156,8 @@ func startMusicOverZeroMQ(t *testing.T) *music {
 		}
 	})
 	front := filepath.Join(t.TempDir(), "front.toml")
-	if err := os.WriteFile(front, fmt.Appendf(nil, "[upstreams.hootenanny]\nurl = \"zmq+%s\"\n", <-stderr.url), 0o600); err != nil {
+	m.backend = <-stderr.url
+	if err := os.WriteFile(front, fmt.Appendf(nil, "[upstreams.hootenanny]\nurl = \"zmq+%s\"\n", m.backend), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	m.url, m.srv = start(t, config.Sources{File: front})
@@ -756,6 +784,8 @@ func testJobs(t *testing.T, m *music) {
 	if len(failed) != 1 || failed[0].(map[string]any)["job_id"] != begun["job_id"] || len(polled["completed"].([]any)) != 0 || polled["timed_out"] != false {
 		t.Errorf("polled after its end: %v", polled)
 	}
+	m.refused(t, "job_sleep", args{"milliseconds": 99999}, fault.InvalidParams)
+	m.refused(t, "job_poll", args{"timeout_ms": 1, "mode": "few"}, fault.InvalidParams)
 	m.refused(t, "job_status", args{"job_id": "unknown"}, fault.NotFound)
 	m.refused(t, "job_cancel", args{"job_id": "unknown"}, fault.NotFound)
 	m.refused(t, "job_poll", args{"job_ids": []string{"unknown"}, "timeout_ms": 10}, fault.NotFound)
@@ -830,6 +860,10 @@ func newModels(t *testing.T) *models {
 				answer(args{"detail": "too hot"})
 				return
 			}
+			if request["top_p"] == 0.125 { // a model that changes nothing
+				answer(args{"variations": []args{{"midi_base64": request["midi_input"]}}})
+				return
+			}
 			var made []args
 			for i := range int(request["num_variations"].(float64)) {
 				made = append(made, args{"midi_base64": encoded(song(t, uint8(40+i), uint8(10*times%100))), "num_tokens": 100 + i})
@@ -900,6 +934,10 @@ func testModels(t *testing.T, m *music) {
 	m.await(t, m.call(t, "orpheus_continue", args{"input_hash": one["artifact_id"], "variation_set_id": "more"}))
 	if q := m.models.requests("orpheus"); !slices.ContainsFunc(q, func(q args) bool { return q["task"] == "continue" && q["midi_input"] != nil }) {
 		t.Errorf("requests to orpheus %v", q)
+	}
+	same := m.await(t, m.call(t, "orpheus_continue", args{"input_hash": third["artifact_id"], "top_p": 0.125}))
+	if a := m.call(t, "artifact_get", args{"id": same["artifact_id"]}); same["artifact_id"] != third["artifact_id"] || a["parent_id"] != one["artifact_id"] {
+		t.Errorf("a model returned its input: %v, %v", same, a)
 	}
 	classified := m.await(t, m.call(t, "orpheus_classify", args{"input_hash": one["content_hash"]}))
 	if m.models.requests("orpheus_classifier")[0]["midi_input"] == nil || classified["analysis"].(map[string]any)["num_tokens"] != 12.0 {

@@ -250,7 +250,7 @@ func (in *parts) orgUpstreams() *upstreamset.Orgs {
 // peers shows single upstreams to the hub, for /mcp/NAME.
 type peers struct {
 	*upstreamset.Set
-	tooling *tooling
+	parts *parts
 }
 
 // Peer returns the view of one upstream.
@@ -259,10 +259,10 @@ func (p peers) Peer(ctx context.Context, name string) (hub.Peer, bool) {
 	if !ok {
 		return nil, false
 	}
-	return peerview.New(relayed, name, peerview.Options{
-		Catalog: p.Catalog, Overlay: p.Overlay, Pins: p.tooling.pins,
+	return peerview.New(p.parts.withMusic(name, relayed), name, peerview.Options{
+		Catalog: p.Catalog, Overlay: p.Overlay, Pins: p.parts.pins,
 		Transformed: func() bool {
-			hooks := p.tooling.hooks.Load()
+			hooks := p.parts.hooks.Load()
 			return hooks != nil && hooks.SeesTools()
 		},
 	}), true

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/music/audio"
 	"github.com/luanette/luanette/internal/music/smf"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/tools/modelspec"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
@@ -209,18 +211,27 @@ func (h *Backend) sound(ctx context.Context, name string) (audio.Clip, []byte, e
 	return clip, data, nil
 }
 
-// createFrom creates an artifact from a stored content.
+// createFrom creates an artifact from a stored content that a model made. What the model only
+// returned, such as its input, keeps the lineage that it has.
 func (h *Backend) createFrom(ctx context.Context, hash string, m newArtifact) (Artifact, error) {
 	c, err := h.files.FindFile(ctx, hash)
 	if err != nil {
 		return Artifact{}, err
 	}
-	r, err := h.files.Open(ctx, c.Hash)
-	if err != nil {
-		return Artifact{}, err
+	create := func() (Artifact, error) {
+		r, err := h.files.Open(ctx, c.Hash)
+		if err != nil {
+			return Artifact{}, err
+		}
+		defer func() { _ = r.Close() }()
+		return h.create(ctx, r, m)
 	}
-	defer func() { _ = r.Close() }()
-	return h.create(ctx, r, m)
+	a, err := create()
+	if errors.Is(err, artifact.ErrOwnAncestor) {
+		m.Parent = ""
+		return create()
+	}
+	return a, err
 }
 
 // ownModels are the tools that ask the models we know. Each is described as one that is

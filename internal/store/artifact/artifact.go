@@ -237,6 +237,9 @@ func (s *Store) Versions(ctx context.Context, name string, limit int) ([]Artifac
 	return page.Artifacts, err
 }
 
+// ErrOwnAncestor is wrapped by the error about a parent that descends from the artifact.
+var ErrOwnAncestor = errors.New("an artifact cannot descend from itself")
+
 // checkParent checks that the caller sees the parent, and that it does not descend from ref,
 // which would create a cycle.
 func checkParent(ctx context.Context, tx *db.Tx, w audience, ref, parent cas.Ref) error {
@@ -245,7 +248,7 @@ func checkParent(ctx context.Context, tx *db.Tx, w audience, ref, parent cas.Ref
 	}
 	for at, depth := parent, 0; !at.IsZero() && depth < maxGenerations; depth++ {
 		if at == ref {
-			return fault.New(fault.Conflict, "artifact %s cannot descend from itself", ref.Short()).
+			return fault.Wrap(fault.Conflict, ErrOwnAncestor, "artifact %s", ref.Short()).
 				WithHint("give the artifact it was really made from, or none")
 		}
 		var above string
