@@ -76,6 +76,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.wheel(msg.Mouse())
 	case tick:
 		m.loading.tick()
+		m.loading.stale[serverList] = m.loading.stale[serverList] || m.state.hasTried(m.now())
 		return m, tea.Batch(m.scheduleTick(), m.loadStale())
 	default:
 		return m, m.updateServer(msg)

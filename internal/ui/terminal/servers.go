@@ -59,6 +59,15 @@ func (u *upstream) nextTry(now time.Time) plain {
 	return "in " + short(left)
 }
 
+// hasTried reports whether a server's next attempt was due, so that what is known of it is
+// outdated. Of the attempts of a server that is disconnected for long there are few events.
+func (b *state) hasTried(now time.Time) bool {
+	return slices.ContainsFunc(b.Upstreams, func(u upstream) bool {
+		next := max(time.Duration(u.NextTryMS)*time.Millisecond, time.Second) // 0: an attempt was in progress
+		return slices.Contains([]plain{"reconnecting", "needs_auth", "failed"}, u.State) && !now.Before(u.loadedAt.Add(next))
+	})
+}
+
 func (u *upstream) isConnected() bool { return u.State == "connected" }
 
 // isRemoved reports whether a user removed it although the configuration has it.
