@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
@@ -49,6 +50,9 @@ func (c *upstreamRemoveCommand) Run(ctx context.Context, proc *process) error {
 		view, err := c.call(ctx, proc, "mcp_disconnect", map[string]any{"namespace": principal.InOrg(c.Name, c.Org)})
 		if err != nil {
 			return err
+		}
+		if removed, _ := rawjson.Get(view.Structured, "removed"); string(removed) == "false" {
+			return fault.New(fault.NotFound, "the server has no upstream %q", c.Name).WithHint("`luanette upstream list --server %s` shows them all", c.Server)
 		}
 		return c.print(proc, view)
 	}

@@ -294,7 +294,10 @@ func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url
 			WithHint("omit --server: files and --base-url, --schema and --include go into the configuration file, which the server watches")
 	}
 	name := principal.InOrg(c.Name, c.Org)
-	arguments := map[string]any{"namespace": name, "url": url, "headers": c.Header, "wait_ms": 0}
+	arguments := map[string]any{"namespace": name, "url": url, "wait_ms": 0}
+	if len(c.Header) > 0 {
+		arguments["headers"] = c.Header
+	}
 	if isAPI {
 		arguments["url"], arguments["transport"] = address, kind
 	}

@@ -82,7 +82,7 @@ const defaultWait = 2 * time.Second
 
 type connectIn struct {
 	Namespace string            `json:"namespace" jsonschema:"name for the server: a letter, then letters, digits, _ or -"`
-	URL       string            `json:"url" jsonschema:"http or https URL of the MCP server, or zmq+tcp://HOST:PORT of a backend" min:"8" max:"2048"`
+	URL       string            `json:"url" jsonschema:"http or https URL of the MCP server, or zmq+tcp://HOST:PORT of a backend" min:"1" max:"2048"`
 	Transport string            `json:"transport,omitempty" jsonschema:"how to reach it; auto tries http, then sse; openapi: the url is that of an API's OpenAPI document; graphql: of a GraphQL service; grpc: of a gRPC service, https with TLS, http without" enum:"auto,http,sse,openapi,graphql,grpc"`
 	Protocol  string            `json:"protocol,omitempty" jsonschema:"protocol era; auto detects it" enum:"auto,legacy,modern"`
 	Headers   map[string]string `json:"headers,omitempty" jsonschema:"HTTP headers to send unchanged with every request"`
