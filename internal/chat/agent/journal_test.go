@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -119,5 +120,33 @@ func TestInterruptedAtEveryStep(t *testing.T) {
 				t.Errorf("asked the model %d times again", again)
 			}
 		})
+	}
+}
+
+// TestUnknownOutcomeNamesTheTool checks that the model and the person learn which tool an
+// interrupted call of call_tool was about.
+func TestUnknownOutcomeNamesTheTool(t *testing.T) {
+	t.Parallel()
+	ctx, crash := context.WithCancel(t.Context())
+	source := newToolSource().with("call_tool", "Calls a tool", func(context.Context, tool.Call) (tool.Result, error) {
+		crash()
+		return tool.Result{}, context.Canceled
+	})
+	s := playModel(t, source, llmtest.Start(t, func(r llmtest.Request) llmtest.Step {
+		if len(r.Turns) == 1 {
+			return llmtest.Step{Use: []llmtest.Use{{Name: "call_tool", Input: `{"name":"pay.push","arguments":{}}`}}}
+		}
+		return llmtest.Step{Expect: []string{"the server stopped while pay.push ran"}, Say: []string{"I do not know whether it was paid."}}
+	}), func(o *agent.Options) { o.Core = []string{"call_tool"} })
+	request := agent.Request{Org: "acme", User: "anna", Message: "pay", Journal: &memoryJournal{}}
+	if _, err := s.Turn(ctx, request, s.record); err == nil {
+		t.Fatal("the turn was not interrupted")
+	}
+	reply, err := s.Turn(t.Context(), request, s.record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(reply.Notices) != 1 || !strings.HasPrefix(reply.Notices[0].Message, "pay.push may or may not have happened") {
+		t.Errorf("notices %+v", reply.Notices)
 	}
 }

@@ -82,6 +82,9 @@ type UsedTool struct {
 // Usage is the usage of the turn so far.
 type Usage struct{ llm.Usage }
 
+// ServerAway is the code of a notice about a server that cannot be used now.
+const ServerAway = "server_away"
+
 // Notice is information about the turn that is not part of the answer: a limit that was
 // reached, a server that is unreachable.
 type Notice struct {

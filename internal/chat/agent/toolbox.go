@@ -197,6 +197,17 @@ func (b *toolbox) shown(name string) string {
 	return name
 }
 
+// called returns the display name of the tool that a call is about: that of call_tool names
+// another one.
+func (b *toolbox) called(use llm.Use) string {
+	if b.refs[use.Name] == (tool.Ref{Name: "call_tool"}) {
+		if name, ok := rawjson.GetText(use.Input, "name"); ok && name != "" {
+			return name
+		}
+	}
+	return b.shown(use.Name)
+}
+
 // repeatable reports whether a call that may have happened may be made again. The tools
 // of the memory replace what they wrote.
 func (b *toolbox) repeatable(name string) bool {
@@ -293,10 +304,10 @@ func (t *turn) reportUnreachable(ctx context.Context) {
 		if g.away {
 			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("error", "unavailable"))
 			if len(g.tools) == 0 { // a connected server may have none that can be used, such as tools that wait for approval
-				t.notice("server_away", "no tools of %s can be used now: it is not connected, or they wait for approval", g.title())
+				t.notice(ServerAway, "no tools of %s can be used now: it is not connected, or they wait for approval", g.title())
 				continue
 			}
-			t.notice("server_away", "%s is currently unreachable", g.title())
+			t.notice(ServerAway, "%s is currently unreachable", g.title())
 		}
 	}
 }

@@ -240,6 +240,20 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// TestResultsOfAMegabyte checks that a result beyond the longest is an error that names the
+// tool and says what to do, and that a shorter one is cut.
+func TestResultsOfAMegabyte(t *testing.T) {
+	t.Parallel()
+	source := newToolSource().with("big.read", "", answers(strings.Repeat("x", 3<<20))).with("big.less", "", answers(strings.Repeat("x", 1<<20)))
+	s := playModel(t, source, llmtest.Play(t,
+		llmtest.Step{Use: []llmtest.Use{{Name: "big__read", Input: "{}"}}},
+		llmtest.Step{Expect: []string{"limit_exceeded: big.read answered with 3145728 bytes; one result may have 1048576", "ask for less"}, Use: []llmtest.Use{{Name: "big__less", Input: "{}"}}},
+		llmtest.Step{Expect: []string{"of 1048576 bytes are shown"}, Say: []string{"ok"}}))
+	if reply := s.turn(t, "read"); reply.Text() != "ok" || len(reply.Tools) != 2 || !reply.Tools[0].Failed || reply.Tools[1].Failed {
+		t.Errorf("%+v", reply)
+	}
+}
+
 // TestHalfArguments checks that a call whose arguments end in the middle, without the API
 // saying that it cut them, is not made, and that the model is told.
 func TestHalfArguments(t *testing.T) {

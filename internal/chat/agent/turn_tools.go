@@ -75,11 +75,12 @@ func (t *turn) remember(input json.RawMessage, r *ToolResult) {
 // outcome is unknown is repeated only if the tool may be.
 func (t *turn) recall(ctx context.Context, number int, use llm.Use) outcome {
 	shown, iteration := t.tools.shown(use.Name), t.reply.Iterations
+	called := t.tools.called(use)
 	var known resultStep
 	begun, done := t.journal.restore(iteration, number, &known)
 	if done && known.Approval != "" {
 		t.calls.Add(1)
-		o := t.awaitApproval(ctx, known.Approval, shown)
+		o := t.awaitApproval(ctx, known.Approval, called)
 		t.saveResult(ctx, number, shown, o)
 		return o
 	}
@@ -92,8 +93,8 @@ func (t *turn) recall(ctx context.Context, number int, use llm.Use) outcome {
 	switch {
 	case begun && !repeatable:
 		t.calls.Add(1)
-		t.notice("unknown_outcome", "%s may or may not have happened: the server stopped meanwhile, and it was not repeated", shown)
-		o = failed(unknownOutcome(shown))
+		t.notice("unknown_outcome", "%s may or may not have happened: the server stopped meanwhile, and it was not repeated", called)
+		o = failed(unknownOutcome(called))
 	case !repeatable:
 		if err := t.journal.save(ctx, iteration, number, nil); err != nil {
 			return failed(err) // not called: a crash could not be told from a call that never was
@@ -106,7 +107,7 @@ func (t *turn) recall(ctx context.Context, number int, use llm.Use) outcome {
 		if err := t.journal.save(ctx, iteration, number, resultStep{Approval: id}); err != nil {
 			return failed(err)
 		}
-		o = t.awaitApproval(ctx, id, shown)
+		o = t.awaitApproval(ctx, id, called)
 	}
 	t.saveResult(ctx, number, shown, o)
 	return o
@@ -191,8 +192,16 @@ func (t *turn) call(ctx context.Context, use llm.Use) outcome {
 		return failed(err)
 	}
 	text, media := contentOf(view)
+	if len(text) > maxResult {
+		return failed(fault.New(fault.Limit, "%s answered with %d bytes; one result may have %d", t.tools.called(use), len(text), maxResult).
+			WithHint("ask for less: narrower arguments, a limit, page or filter if the tool has one, or code that calls the tool and returns only the part you need"))
+	}
 	return outcome{text: text, media: media, failed: view.IsError, view: view}
 }
+
+// maxResult is the length of the longest result, in bytes. The beginning of a longer one says
+// little about it.
+const maxResult = 1 << 20
 
 // invalidArguments is the error of a call whose arguments are not JSON: most often they
 // end too early, and the API did not say so.

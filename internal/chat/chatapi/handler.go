@@ -6,8 +6,10 @@ package chatapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -272,9 +274,34 @@ func (d *Handler) Routes() (list []principal.Route) {
 		principal.Route{Pattern: "GET /api/v1/openapi.json", Scope: principal.Open, Refuse: refuseAs, Serve: func(*http.Request) (any, error) {
 			return document(d.options.Version), nil
 		}},
-		principal.Route{Pattern: "/api/v1/", Scope: principal.Open, Body: principal.NoBody, Refuse: refuseAs, Serve: func(r *http.Request) (any, error) {
-			return nil, fault.New(fault.NotFound, "no endpoint %s %s", r.Method, r.URL.Path).WithHint("GET /api/v1/openapi.json lists the endpoints")
-		}})
+		principal.Route{Pattern: "/api/v1/", Scope: principal.Open, Body: principal.NoBody, Refuse: refuseAs, Write: noEndpoint(list)})
+}
+
+// noEndpoint refuses what no route serves, with the methods of the path if it has others.
+func noEndpoint(list []principal.Route) func(http.ResponseWriter, *http.Request) error {
+	mux, methods := http.NewServeMux(), map[string]bool{}
+	for _, route := range list {
+		method, _, _ := strings.Cut(route.Pattern, " ")
+		methods[method] = true
+		mux.Handle(route.Pattern, http.NotFoundHandler())
+	}
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var allowed []string
+		for _, method := range slices.Sorted(maps.Keys(methods)) {
+			if _, pattern := mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != "" {
+				allowed = append(allowed, method)
+			}
+		}
+		if len(allowed) == 0 {
+			return fault.New(fault.NotFound, "no endpoint %s %s", r.Method, r.URL.Path).WithHint("GET /api/v1/openapi.json lists the endpoints")
+		}
+		use := strings.Join(allowed, ", ")
+		w.Header().Set("Allow", use)
+		httpjson.JSON(w, http.StatusMethodNotAllowed, Failure{
+			Error: "MethodNotAllowedError", Code: "METHOD_NOT_ALLOWED", Message: fmt.Sprintf("%s does not take %s: use %s", r.URL.Path, r.Method, use),
+		})
+		return nil
+	}
 }
 
 // handle serves an endpoint. The request is authorized already.

@@ -305,6 +305,7 @@ func TestFailures(t *testing.T) {
 		{"a slow model", "POST", "/api/v1/chat", say("slow model"), 504, "TIMEOUT_ERROR", "in time"},
 		{"our mistake", "POST", "/api/v1/chat", say("our mistake"), 500, "INTERNAL_ERROR", "oops"},
 		{"an unknown path", "GET", "/api/v1/nothing", "", 404, "NOT_FOUND", "openapi.json"},
+		{"another method", "GET", "/api/v1/chat", "", 405, "METHOD_NOT_ALLOWED", "/api/v1/chat does not take GET: use POST"},
 		{"preferences", "PUT", users + "/preferences", `{"response_language":"E"}`, 400, "VALIDATION_ERROR", "BCP 47"},
 		{"an invalid page", "GET", users + "/history?limit=0", "", 400, "VALIDATION_ERROR", "limit must be"},
 		{"an invalid setting", "PUT", admin + "/config", `{"max_history_llm":60}`, 400, "VALIDATION_ERROR", "1 to 50"},
