@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code classifies a fault for programs. Every code has a page in docs/errors.
@@ -135,14 +136,16 @@ func CodeOf(err error) Code {
 	}
 }
 
-// HintOf returns the first hint in err's chain, or "".
+// HintOf returns the first hint in err's chain, or "". A hint that the text of err has already
+// is not repeated.
 func HintOf(err error) string {
+	whole := err
 	for err != nil {
 		var f *Error
 		if !errors.As(err, &f) {
 			return ""
 		}
-		if f.Hint != "" {
+		if f.Hint != "" && !strings.Contains(whole.Error(), f.Hint) {
 			return f.Hint
 		}
 		err = f.Err

@@ -51,6 +51,7 @@ func TestCodeAndHint(t *testing.T) {
 		"outer hint wins":               {fault.Wrap(fault.Upstream, inner, "call").WithHint("ask Bob"), fault.Upstream, "ask Bob"},
 		"fault around a context's end":  {fault.Wrap(fault.Unavailable, context.Canceled, "stop"), fault.Unavailable, ""},
 		"hint below two without":        {fault.Wrap(fault.Script, fmt.Errorf("run: %w", fault.Wrap(fault.Limit, inner, "a")), "b"), fault.Script, "set KEY"},
+		"hint that the text has":        {fault.Wrap(fault.Script, inner, "first set KEY"), fault.Script, ""},
 		"joined with something unknown": {errors.Join(io.EOF, inner), fault.NeedsAuth, "set KEY"},
 	}
 	for name, tt := range tests {

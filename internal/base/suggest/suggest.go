@@ -8,7 +8,8 @@ import (
 
 // Names returns at most limit of the known names that are similar to want, closest
 // first and in alphabetical order among equals. A name is similar if it differs by a
-// few edits for its length, or if one contains the other.
+// few edits for its length, or if one contains the other; a name of one or two letters is
+// contained in nearly everything, and so counts for nothing.
 func Names(want string, known []string, limit int) []string {
 	type candidate struct {
 		name string
@@ -44,7 +45,7 @@ func slip(want, name string) (cost int, near bool) {
 	if cost := distance(want, name, allowed); cost <= allowed {
 		return cost, true
 	}
-	if len(want) >= 3 && (strings.Contains(name, want) || strings.Contains(want, name)) {
+	if min(len(want), len(name)) >= 3 && (strings.Contains(name, want) || strings.Contains(want, name)) {
 		return allowed + 1, true
 	}
 	return 0, false

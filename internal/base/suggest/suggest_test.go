@@ -7,7 +7,7 @@ import (
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	known := []string{"orpheus_generate", "orpheus_continue", "listen", "log", "database", "data"}
+	known := []string{"orpheus_generate", "orpheus_continue", "listen", "log", "database", "data", "lua_eval", "a"}
 	for _, c := range []struct {
 		want  string
 		limit int
@@ -22,6 +22,7 @@ func TestNames(t *testing.T) {
 		{"zzz", 3, []string{}},
 		{"", 3, []string{}},
 		{"dat", 1, []string{"data"}},
+		{"lua_evall", 3, []string{"lua_eval"}},
 	} {
 		if got := Names(c.want, known, c.limit); !slices.Equal(got, c.names) {
 			t.Errorf("Names(%q) = %q, want %q", c.want, got, c.names)
