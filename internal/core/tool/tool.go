@@ -48,6 +48,17 @@ func (r Ref) ScriptPath() string {
 	return path
 }
 
+// Identifier returns a tool's name as an identifier of Lua and JavaScript: get_sum for
+// get-sum.
+func Identifier(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
 func isIdentifier(name string) bool {
 	for i, c := range name {
 		if c > unicode.MaxASCII || c != '_' && !unicode.IsLetter(c) && (i == 0 || !unicode.IsDigit(c)) {

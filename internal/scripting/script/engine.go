@@ -43,6 +43,7 @@ type engine interface {
 // ended is what an engine returns of a run, also of one that failed.
 type ended struct {
 	result json.RawMessage // nil if it failed
+	silent bool            // it returned no value; the result is null
 	absent bool            // the script does not define the optional function to call
 	state  State           // what the run left, if it has a State or its script stays loaded; nil if there was no state
 }

@@ -44,7 +44,7 @@ const (
 // script. It has the same text and JSON in every interface.
 type Error struct {
 	Kind            Kind     `json:"kind"`
-	Script          string   `json:"script"` // the script's name, or cas:HASH
+	Script          string   `json:"script"` // the script's name, or the beginning of its hash
 	Message         string   `json:"message"`
 	Line            int      `json:"line,omitempty"`        // in the script; 0 when unknown
 	Column          int      `json:"column,omitempty"`      // 0 if unknown, as always in Lua
@@ -216,7 +216,9 @@ func (r *Runner) explain(ctx context.Context, q Request, err error) *Error {
 		e.explainFault(fault.From(e.cause), false)
 	}
 	e.locate(q)
-	e.suggestField(ctx, r, q)
+	if !e.suggestAwait(ctx, r, q) {
+		e.suggestField(ctx, r, q)
+	}
 	e.Troubleshooting = append(e.Troubleshooting, q.advice(e.Kind)...)
 	return e
 }
@@ -263,7 +265,7 @@ var advice = map[string]map[Kind][]string{
 			"Define: function describe() return { name = \"my_tool\", description = \"what it does\", params = { n = { type = \"number\", required = true } } } end",
 		},
 		ResultError: {
-			"Return plain data: strings, numbers, booleans and tables of them",
+			"Return plain data: strings, numbers, booleans and tables of them; bytes that are not text as base64.encode(bytes)",
 			"A table is a list or has named keys, not both; json.null fills an empty place in a list",
 		},
 	},
@@ -308,12 +310,12 @@ var advice = map[string]map[Kind][]string{
 // label names the script in headlines.
 func (q Request) label() string {
 	switch {
-	case q.Hash != (cas.Ref{}):
-		return "script " + cas.Scheme + q.Hash.String()
-	case q.Name == "":
-		return "script"
-	default:
+	case q.Name != "":
 		return "script " + q.Name
+	case q.Hash != (cas.Ref{}):
+		return "script " + cas.Scheme + q.Hash.Short()
+	default:
+		return "script"
 	}
 }
 

@@ -3,7 +3,7 @@ package script
 import (
 	"context"
 	"fmt"
-	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +13,6 @@ import (
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
-	"github.com/luanette/luanette/internal/scripting/module/mcp"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -22,7 +21,9 @@ import (
 func (e *Error) suggestFunction(ctx context.Context, r *Runner, global bool, name string) {
 	known := documented(r.Modules())
 	if global {
-		e.suggestGlobal(known, name)
+		if !e.suggestQuoted(r.toolNames(ctx)) {
+			e.suggestGlobal(known, name)
+		}
 		return
 	}
 	for library, functions := range luaFunctions() {
@@ -49,6 +50,21 @@ func (e *Error) suggestGlobal(known map[string][]string, name string) {
 	}
 	if !e.suggestModuleOf(name, known) {
 		e.didYouMean(name, append(known[""], luaGlobals...))
+	}
+}
+
+// suggestIndexed helps with an undefined global whose field was read, such as a module of
+// another program: list_dir for rust.list_dir. It reports whether it could.
+func (e *Error) suggestIndexed(known map[string][]string, name string) bool {
+	m := regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\.(\w+)`).FindStringSubmatch(e.SourceLine)
+	switch {
+	case m == nil:
+		return false
+	case slices.Contains(known[""], m[1]):
+		e.hint("Did you mean '" + m[1] + "'?")
+		return true
+	default:
+		return e.didYouMean(name, append(slices.Collect(maps.Keys(known)), luaLibraries...)) || e.suggestModuleOf(m[1], known)
 	}
 }
 
@@ -102,13 +118,17 @@ var absentGlobals = map[string]string{
 	"unpack":     "This is Lua 5.4: use table.unpack",
 }
 
-// suggestTool lists the available tools, those of the same namespace first.
+// suggestTool suggests tools with similar names, those that stand where the script looked
+// before others, and lists what is available.
 func (e *Error) suggestTool(ctx context.Context, r *Runner, name string) {
-	if e.suggestHidden(ctx, r) {
+	tools := r.toolNames(ctx)
+	if e.suggestHidden(ctx, r) || e.suggestQuoted(tools) {
 		return
 	}
-	available := r.toolNames(ctx).first(e.SourceLine)
-	e.meant(name, slices.Collect(available.names()), available.path)
+	available := tools.first(e.SourceLine)
+	if beside := tools.beside(e.SourceLine, name); !e.meant(name, beside.names(), beside.path) {
+		e.meant(name, available.names(), available.path)
+	}
 	if list := available.list(20); list != "" {
 		e.Troubleshooting = append(e.Troubleshooting, "Tool name typo? Available tools: "+list)
 	}
@@ -118,11 +138,12 @@ func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
 	if e.suggestHidden(ctx, r) {
 		return
 	}
-	spaces := r.toolNames(ctx).spaces()
+	tools := r.toolNames(ctx)
+	spaces := tools.spaces()
 	if len(spaces) == 0 || !strings.Contains(e.SourceLine, "mcp") {
 		return // something else is nil
 	}
-	if e.suggestQuoted(spaces) {
+	if e.suggestQuoted(tools) {
 		return
 	}
 	e.meant(name, spaces, writtenSpace)
@@ -132,16 +153,30 @@ func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
 	e.Troubleshooting = append(e.Troubleshooting, "Namespaces under mcp: "+strings.Join(spaces, ", "))
 }
 
-// suggestQuoted helps with a namespace that was written as an identifier and is none:
-// mcp.my-wiki is a subtraction.
-func (e *Error) suggestQuoted(spaces []string) bool {
-	for _, space := range spaces {
+// suggestQuoted helps with a namespace or tool that was written as an identifier and is
+// none: mcp.my-wiki and mcp.wiki.get-page are subtractions.
+func (e *Error) suggestQuoted(tools toolNames) bool {
+	for _, space := range tools.spaces() {
 		if written := writtenSpace(space); written != space && strings.Contains(e.SourceLine, "mcp."+space) {
 			e.hint(fmt.Sprintf("Write %s: %q is not an identifier", written, space))
 			return true
 		}
 	}
-	return false
+	longest := reachable{}
+	for _, one := range tools {
+		if len(one.name) > len(longest.name) && identifier(one.name) != one.name && strings.Contains(e.SourceLine, "mcp."+one.ref().String()) {
+			longest = one
+		}
+	}
+	if longest.name == "" {
+		return false
+	}
+	written := longest.path()
+	if longest.space != "" { // published scripts are only found by their exact names
+		written = reachable{longest.space, identifier(longest.name)}.path() + " or " + written
+	}
+	e.hint(fmt.Sprintf("Write %s: %q is not an identifier", written, longest.name))
+	return true
 }
 
 var mentionedTool = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bmcp\.(\w+)\.(\w+)`) })
@@ -163,19 +198,22 @@ func (e *Error) suggestHidden(ctx context.Context, r *Runner) bool {
 	return false
 }
 
-func (e *Error) didYouMean(name string, known []string) {
-	e.meant(name, known, func(name string) string { return name })
+func (e *Error) didYouMean(name string, known []string) bool {
+	return e.meant(name, known, func(name string) string { return name })
 }
 
-// meant suggests known names that are similar, as written.
-func (e *Error) meant(name string, known []string, written func(string) string) {
+// meant suggests known names that are similar, as written. It reports whether there are any.
+func (e *Error) meant(name string, known []string, written func(string) string) bool {
 	known = slices.Compact(slices.Sorted(slices.Values(known)))
-	if near := suggest.Names(name, known, 3); len(near) > 0 {
-		for i := range near {
-			near[i] = written(near[i])
-		}
-		e.Suggestions = append(e.Suggestions, "Did you mean '"+strings.Join(near, "', '")+"'?")
+	near := suggest.Names(name, known, 3)
+	if len(near) == 0 {
+		return false
 	}
+	for i := range near {
+		near[i] = written(near[i])
+	}
+	e.Suggestions = append(e.Suggestions, "Did you mean '"+strings.Join(near, "', '")+"'?")
+	return true
 }
 
 // moduleBefore returns the name before the dot in "module.name" on a line.
@@ -200,7 +238,8 @@ func documented(modules []host.Module) map[string][]string {
 	return functions
 }
 
-// toolNames are the tools a script can call, for advice.
+// toolNames are the tools a script can call, for advice. Those without a namespace are our
+// own and published scripts.
 type toolNames []reachable
 
 type reachable struct{ space, name string }
@@ -216,9 +255,7 @@ func (r *Runner) toolNames(ctx context.Context) toolNames {
 	}
 	var names toolNames
 	for _, info := range infos {
-		if info.Space != "" {
-			names = append(names, reachable{info.Space, info.Name})
-		}
+		names = append(names, reachable{info.Space, info.Name})
 	}
 	return names
 }
@@ -244,21 +281,28 @@ func (t toolNames) first(line string) toolNames {
 	return sorted
 }
 
-func (t toolNames) names() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, one := range t {
-			if !yield(one.name) {
-				return
-			}
-		}
+// beside returns the tools of the namespace in which a line looks for a name.
+func (t toolNames) beside(line, name string) toolNames {
+	m := regexp.MustCompile(`\bmcp\.(?:(\w+)[.:])?` + regexp.QuoteMeta(name) + `\b`).FindStringSubmatch(line)
+	if m == nil {
+		return nil
 	}
+	return slices.DeleteFunc(slices.Clone(t), func(one reachable) bool { return identifier(one.space) != m[1] })
+}
+
+func (t toolNames) names() []string {
+	names := make([]string, len(t))
+	for i, one := range t {
+		names[i] = one.name
+	}
+	return names
 }
 
 // spaces returns the namespaces without duplicates, in order.
 func (t toolNames) spaces() []string {
 	var spaces []string
 	for _, one := range t {
-		if len(spaces) == 0 || spaces[len(spaces)-1] != one.space {
+		if one.space != "" && (len(spaces) == 0 || spaces[len(spaces)-1] != one.space) {
 			spaces = append(spaces, one.space)
 		}
 	}
@@ -267,7 +311,7 @@ func (t toolNames) spaces() []string {
 
 // writtenSpace returns a namespace, or how to write it if it is not an identifier.
 func writtenSpace(space string) string {
-	if mcp.Identifier(space) == space {
+	if tool.Identifier(space) == space {
 		return space
 	}
 	return tool.Ref{Space: space}.ScriptPath()
@@ -282,14 +326,19 @@ func (t toolNames) path(name string) string {
 	return t[i].path()
 }
 
-// path returns the tool as it can be pasted into a script.
-func (r reachable) path() string { return tool.Ref{Space: r.space, Name: r.name}.ScriptPath() }
+func (r reachable) ref() tool.Ref { return tool.Ref{Space: r.space, Name: r.name} }
 
-// list returns the first few names.
+// path returns the tool as it can be pasted into a script.
+func (r reachable) path() string { return r.ref().ScriptPath() }
+
+// list returns the first few names of those that have a namespace; our own are in help.
 func (t toolNames) list(limit int) string {
 	var names []string
-	for i, one := range t {
-		if i == limit {
+	for _, one := range t {
+		if one.space == "" {
+			continue
+		}
+		if len(names) == limit {
 			names = append(names, "…")
 			break
 		}

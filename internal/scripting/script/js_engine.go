@@ -96,7 +96,7 @@ func (e *JavaScriptEngine) run(ctx context.Context, q Request, limits runLimits,
 		limits.share.Count(int64(len(outcome.Result)))
 	}
 	done.result = outcome.Result
-	if done.result == nil {
+	if done.silent = done.result == nil; done.silent {
 		done.result = json.RawMessage("null")
 	}
 	return done, nil

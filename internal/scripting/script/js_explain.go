@@ -55,10 +55,19 @@ func (e *JavaScriptEngine) explain(ctx context.Context, r *Runner, q Request, er
 	case thrown.Static:
 		to.Kind = SyntaxError
 		to.hint(thrown.Hint)
+		if likeLua().MatchString(q.Source) {
+			to.hint(`This looks like Lua but was read as JavaScript: set language to "lua"`)
+		}
 	default:
 		to.explainThrown(ctx, r, thrown, err)
 	}
 }
+
+// likeLua matches what most Lua sources and no JavaScript sources contain.
+var likeLua = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\s*(local\s|--[^>]|end\b|elseif\b|repeat\b)|\b(then|do)\s*$|\bthen\b.*\bend\b|` +
+		`[^.]\.\.[^.]|~=|\bmcp\.\w+(\.\w+)?\s*\{|\bfunction\b[^{]*\bend\b`)
+})
 
 // jsMessage returns the text of what was thrown. The name of a plain Error is omitted.
 func jsMessage(thrown *js.Error) string {
@@ -166,11 +175,36 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, thrown *js.Error, 
 	}
 }
 
+// suggestAwait helps when a script used the promise of a call instead of its result. It
+// reports whether it did.
+func (e *Error) suggestAwait(ctx context.Context, r *Runner, q Request) bool {
+	if q.language() != JavaScript || e.Kind != IndexError && e.Kind != NilCall {
+		return false
+	}
+	calls := []string{`mcp\.[\w$.]+`, `mcp(?:\.[\w$]+)?\[[^\]]*\]`}
+	for _, ref := range r.toolsIn(ctx, q) {
+		calls = append(calls, regexp.QuoteMeta(identifier(ref.Name)))
+	}
+	call := `(?:` + strings.Join(calls, "|") + `)`
+	line := lineAt(q.Source, e.Line)
+	for _, m := range regexp.MustCompile(`\b([\w$]+)\s*=\s*(`+call+`)\(`).FindAllStringSubmatch(q.Source, -1) {
+		if regexp.MustCompile(`(?:^|[^\w$.])` + regexp.QuoteMeta(m[1]) + `\s*[.\[]`).MatchString(line) {
+			e.hint(fmt.Sprintf("%s is a promise: write %s = await %s(…)", m[1], m[1], m[2]))
+			return true
+		}
+	}
+	if m := regexp.MustCompile(`(` + call + `)\(.*\)\s*\.`).FindStringSubmatch(line); m != nil && !strings.Contains(line, "await") {
+		e.hint(fmt.Sprintf("A call returns a promise: write (await %s(…))", m[1]))
+		return true
+	}
+	return false
+}
+
 // suggestName helps with an undefined global: it suggests similar names, or the tools
 // that may be meant.
 func (e *Error) suggestName(ctx context.Context, r *Runner, name string) {
 	tools := r.toolNames(ctx)
-	if e.suggestQuoted(tools.spaces()) {
+	if e.suggestQuoted(tools) {
 		return
 	}
 	var meant, all []string
@@ -189,7 +223,7 @@ func (e *Error) suggestName(ctx context.Context, r *Runner, name string) {
 		return
 	}
 	known := documentedInJavaScript(r.Modules())
-	if e.suggestModuleOf(name, known) {
+	if e.suggestIndexed(known, name) || e.suggestModuleOf(name, known) {
 		return
 	}
 	for module := range known {
@@ -203,7 +237,7 @@ func (e *Error) suggestName(ctx context.Context, r *Runner, name string) {
 // suggestNamesake names tools that are hidden by a function of ours with the same name.
 func (e *Error) suggestNamesake(ctx context.Context, r *Runner, function string) {
 	for _, one := range r.toolNames(ctx) {
-		if identifier(one.name) == function {
+		if one.space != "" && identifier(one.name) == function {
 			e.hint("The tool of that name is " + one.path())
 		}
 	}
@@ -222,6 +256,7 @@ func (e *Error) suggestMember(r *Runner, called string) {
 
 // absentInJavaScript maps names of modules that only Lua has to advice.
 var absentInJavaScript = map[string]string{
+	"base64":   "Use bytes.toBase64() and Uint8Array.fromBase64(text), or btoa and atob",
 	"json":     "Use JSON.stringify and JSON.parse",
 	"parallel": "Calls run in parallel with await Promise.all([ ... ])",
 	"spawn":    "Calls run in parallel with await Promise.all([ ... ])",

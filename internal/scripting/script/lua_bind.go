@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/lua"
 )
@@ -62,8 +63,21 @@ func luaFunc(module string, f *host.Func) lua.Func {
 // result in a tail call.
 func luaTool(call *host.Func) lua.Func {
 	return func(c *lua.Call) error {
-		return callHost(c, "mcp", call, []lua.Value{c.Upvalue(1), c.Upvalue(2)})
+		space, tool := c.Upvalue(1), c.Upvalue(2)
+		if isNamespace(c.Arg(1)) && !c.Resumed() {
+			return raise(c, calledWithColon(space, tool))
+		}
+		return callHost(c, "mcp", call, []lua.Value{space, tool})
 	}
+}
+
+// calledWithColon is the error for mcp.space:tool{…}, which passes mcp.space as the arguments.
+func calledWithColon(space, name lua.Value) error {
+	var ref tool.Ref
+	ref.Space, _ = space.AsString()
+	ref.Name, _ = name.AsString()
+	return fault.New(fault.InvalidParams, "%s was called with a colon", ref).
+		WithHint("write a dot: %s { name = value }", ref.ScriptPath())
 }
 
 // callHost calls a host function with the values of lead before the arguments.
@@ -75,7 +89,7 @@ func callHost(c *lua.Call, module string, f *host.Func, lead []lua.Value) error 
 	if env == nil {
 		return c.Errorf("%s: the state has no environment", f.Name)
 	}
-	values, err := hostArgs(c, lead)
+	values, err := hostArgs(c, module, f, lead)
 	if err != nil {
 		return err
 	}
@@ -92,8 +106,9 @@ func callHost(c *lua.Call, module string, f *host.Func, lead []lua.Value) error 
 	return answer(c, results, err)
 }
 
-// hostArgs converts the values of lead and the arguments of a call.
-func hostArgs(c *lua.Call, lead []lua.Value) ([]host.Value, error) {
+// hostArgs converts the values of lead and the arguments of a call. Errors name the function
+// as scripts know it, not as the prelude that calls it does.
+func hostArgs(c *lua.Call, module string, f *host.Func, lead []lua.Value) ([]host.Value, error) {
 	values := make([]host.Value, len(lead)+c.NArgs())
 	for i := range values {
 		var err error
@@ -106,7 +121,13 @@ func hostArgs(c *lua.Call, lead []lua.Value) ([]host.Value, error) {
 			return nil, err
 		}
 		if err != nil {
-			return nil, c.ArgError(i-len(lead)+1, err.Error())
+			name := target(module, f.Name)
+			if len(lead) == 2 {
+				space, _ := lead[0].AsString()
+				tool, _ := lead[1].AsString()
+				name = strings.Trim(space+"."+tool, ".")
+			}
+			return nil, c.Errorf("bad argument #%d to '%s' (%s)", i-len(lead)+1, name, err)
 		}
 	}
 	return values, nil

@@ -93,7 +93,8 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits runLimits, env *h
 		err = problem
 	}
 	if err == nil {
-		done.result, err = e.result(ctx, state, results)
+		done.silent = len(results) == 0
+		done.result, err = e.result(ctx, state, q, results)
 	}
 	if q.State != nil || q.listener != nil {
 		var stopped *lua.BudgetError
@@ -123,8 +124,9 @@ func (e *luaEngine) stateFor(ctx context.Context, q Request, limits runLimits, e
 	return e.open(ctx, limits, env, seed)
 }
 
-// result converts what the script returned to JSON.
-func (e *luaEngine) result(ctx context.Context, state *lua.State, values []lua.Value) (json.RawMessage, error) {
+// result converts what the script returned to JSON. In a session a function that is looked at
+// is its text.
+func (e *luaEngine) result(ctx context.Context, state *lua.State, q Request, values []lua.Value) (json.RawMessage, error) {
 	for i, value := range values {
 		if err := fillLazy(state, value); err != nil {
 			return nil, err
@@ -133,9 +135,25 @@ func (e *luaEngine) result(ctx context.Context, state *lua.State, values []lua.V
 		if values[i], err = namespaceResult(ctx, state, value); err != nil {
 			return nil, err
 		}
+		if _, isFunction := value.AsFunction(); isFunction && q.State != nil && !q.Main {
+			shown, err := state.Call(ctx, textOf.Value(), value)
+			if err != nil {
+				return nil, err
+			}
+			values[i] = shown[0]
+		}
 	}
 	return resultOf(state, values)
 }
+
+// textOf is Lua's tostring, which a script may have replaced.
+var textOf = lua.NewFunc("tostring", func(c *lua.Call) error {
+	text, err := c.ToString(c.Arg(1))
+	if err != nil {
+		return err
+	}
+	return c.Return(lua.String(text))
+})
 
 // luaState is the state of a session or of a script that stays loaded.
 type luaState struct {
@@ -167,13 +185,10 @@ func (s *luaState) Fork() (LiveState, error) {
 // namespaceResult replaces a namespace of tools by the list of their names, and mcp by the
 // list of the namespaces.
 func namespaceResult(ctx context.Context, state *lua.State, v lua.Value) (lua.Value, error) {
-	t, ok := v.AsTable()
-	if !ok || t.Metatable() == nil {
+	if !isNamespace(v) {
 		return v, nil
 	}
-	if name, _ := t.Metatable().GetString("__name").AsString(); name != "mcp.namespace" && name != "mcp" {
-		return v, nil
-	}
+	t, _ := v.AsTable()
 	values, err := state.Call(ctx, t.Metatable().GetString("__pairs"), v)
 	if err != nil || len(values) < 2 {
 		return v, err
@@ -190,6 +205,16 @@ func namespaceResult(ctx context.Context, state *lua.State, v lua.Value) (lua.Va
 		list.Append(lua.String(name))
 	}
 	return list.Value(), nil
+}
+
+// isNamespace reports whether a value is mcp, or a namespace of tools in it.
+func isNamespace(v lua.Value) bool {
+	t, ok := v.AsTable()
+	if !ok || t.Metatable() == nil {
+		return false
+	}
+	name, _ := t.Metatable().GetString("__name").AsString()
+	return name == "mcp.namespace" || name == "mcp"
 }
 
 // execute runs the chunk, and then the entry point. A fresh state gets the preludes that

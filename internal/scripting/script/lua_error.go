@@ -235,11 +235,15 @@ func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error)
 		e.suggestFunction(ctx, r, m[1] == "global", m[2])
 	case nilIndex().MatchString(message):
 		e.Kind = IndexError
-		e.suggestNamespace(ctx, r, nilIndex().FindStringSubmatch(message)[2])
+		m := nilIndex().FindStringSubmatch(message)
+		if m[1] != "global" || !e.suggestIndexed(documented(r.Modules()), m[2]) {
+			e.suggestNamespace(ctx, r, m[2])
+		}
 	case strings.Contains(message, "attempt to index"):
 		e.Kind = IndexError
 	case strings.Contains(message, "attempt to"), strings.Contains(message, "bad argument"):
 		e.Kind = TypeError
+		e.suggestQuoted(r.toolNames(ctx))
 	}
 }
 

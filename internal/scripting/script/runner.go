@@ -172,6 +172,7 @@ func (r *Runner) Limits() Limits { return r.options.Limits }
 type Request struct {
 	Source   string          `json:"source"`
 	Name     string          `json:"name,omitempty"`     // used in error messages; "" means "script"
+	Own      string          `json:"own,omitempty"`      // the name from describe(), which Prepare sets; "" means Name
 	Language string          `json:"language,omitempty"` // "" means the language of Name's extension, otherwise Lua
 	Hash     cas.Ref         `json:"hash"`               // of a stored script; zero otherwise
 	Creator  string          `json:"creator,omitempty"`  // who stored or started it
@@ -220,6 +221,7 @@ func (q Request) entryPoint() entry {
 // Outcome is the outcome of a run, also of one that failed.
 type Outcome struct {
 	Result   json.RawMessage // nil if it failed
+	Silent   bool            // the script returned no value; Result is null
 	Output   []host.OutputLine
 	Duration time.Duration
 	Tools    int64         // number of tool calls
@@ -332,7 +334,7 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 		})
 	}
 	outcome := Outcome{
-		Result: done.result, Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started),
+		Result: done.result, Silent: done.silent, Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started),
 		Tools: tools.Count(), CPU: limits.meter.total(span), State: done.state, absent: done.absent,
 	}
 	if err == nil {

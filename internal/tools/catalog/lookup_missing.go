@@ -65,7 +65,25 @@ func (v *view) resolve(name string) *entry {
 	if r, ok := v.routeOf(name); ok {
 		return v.find(tool.Ref{Space: r.space, Name: name})
 	}
-	return nil
+	return v.spelled(v.parseUnknown(name))
+}
+
+// spelled returns the only tool of a namespace that is written so as an identifier: get-sum
+// for get_sum.
+func (v *view) spelled(ref tool.Ref) *entry {
+	var found *entry
+	if s := v.namespaces[ref.Space]; s != nil && ref.Space != "" {
+		for i := range s.tools {
+			if tool.Identifier(s.tools[i].Name) != ref.Name {
+				continue
+			}
+			if found != nil {
+				return nil
+			}
+			found = v.find(s.tools[i].Ref)
+		}
+	}
+	return found
 }
 
 // parseUnknown reads an unknown name for an error message: the text before a separator

@@ -32,6 +32,23 @@ const searchSchema = `{
 	"additionalProperties": false
 }`
 
+// TestMisspelledRequiredArgument checks that an argument that the schema does not refuse is
+// named when a required one of a similar name is missing, and only once.
+func TestMisspelledRequiredArgument(t *testing.T) {
+	t.Parallel()
+	const schema = `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]%s}`
+	for more, want := range map[string]string{
+		"":                              `call a.read: path: required but missing, did you mean it by "pth"?`,
+		`,"additionalProperties":false`: `call a.read: path: required but missing; pth: unknown argument, did you mean "path"?`,
+	} {
+		m := newMemory().with("a", "read", fmt.Sprintf(schema, more), nil)
+		_, err := open(catalog.Options{}, m).Call(t.Context(), call("a", "read", `{"pth":"x"}`))
+		if f := wantFault(t, err, fault.InvalidParams); f.Msg != want {
+			t.Errorf("got %s, want %s", f.Msg, want)
+		}
+	}
+}
+
 func TestArgumentsAreChecked(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

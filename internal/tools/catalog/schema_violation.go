@@ -117,11 +117,12 @@ func describe(leaf *jsonschema.ValidationError, value any, root *jsonschema.Sche
 	case *kind.Const:
 		return []Violation{{Argument: argument, Expected: shownValue(k.Want), Got: got}}
 	case *kind.Required:
+		others := unknownKeys(at(value, place), schemaAt(root, place))
 		return each(k.Missing, func(name string) Violation {
-			return Violation{Argument: inside(argument, name), Problem: "required but missing"}
+			return Violation{Argument: inside(argument, name), Problem: missingArgument(name, others)}
 		})
 	case *kind.AdditionalProperties:
-		known := propertiesAt(root, place)
+		known := properties(schemaAt(root, place))
 		return each(k.Properties, func(name string) Violation {
 			return Violation{Argument: inside(argument, name), Problem: unknownArgument(name, known)}
 		})
@@ -187,6 +188,24 @@ func each(names []string, f func(string) Violation) []Violation {
 	return all
 }
 
+// unknownKeys lists the keys of an object that its schema does not have, but accepts: others
+// are reported themselves.
+func unknownKeys(value any, s *jsonschema.Schema) []string {
+	object, _ := value.(map[string]any)
+	if s == nil || s.AdditionalProperties == false {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(object)), func(key string) bool { return s.Properties[key] != nil })
+}
+
+// missingArgument says which of the other keys may be the argument, misspelled.
+func missingArgument(name string, others []string) string {
+	if close := similar(name, others, 1); len(close) > 0 {
+		return fmt.Sprintf("required but missing, did you mean it by %q?", close[0])
+	}
+	return "required but missing"
+}
+
 func unknownArgument(name string, known []string) string {
 	if close := similar(name, known, 1); len(close) > 0 {
 		return fmt.Sprintf("unknown argument, did you mean %q?", close[0])
@@ -194,9 +213,9 @@ func unknownArgument(name string, known []string) string {
 	return "unknown argument"
 }
 
-// propertiesAt lists the properties that the schema has for an object at a place, as
-// far as simple nesting leads there.
-func propertiesAt(s *jsonschema.Schema, place []string) []string {
+// schemaAt is the schema of a value at a place, as far as simple nesting leads there, else
+// nil.
+func schemaAt(s *jsonschema.Schema, place []string) *jsonschema.Schema {
 	for _, step := range place {
 		for s != nil && s.Ref != nil {
 			s = s.Ref
@@ -206,6 +225,10 @@ func propertiesAt(s *jsonschema.Schema, place []string) []string {
 		}
 		s = s.Properties[step]
 	}
+	return s
+}
+
+func properties(s *jsonschema.Schema) []string {
 	if s == nil {
 		return nil
 	}

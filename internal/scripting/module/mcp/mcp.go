@@ -7,7 +7,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -250,7 +249,7 @@ func spelled(ctx context.Context, w *host.Services, ref tool.Ref) (name string, 
 		return "", false
 	}
 	for _, info := range infos {
-		if Identifier(info.Name) != ref.Name {
+		if tool.Identifier(info.Name) != ref.Name {
 			continue
 		}
 		if name != "" {
@@ -272,16 +271,6 @@ func unlisted(ctx context.Context, source tool.Source, space string) bool {
 	}
 	infos, ok := f.In(ctx, space)
 	return ok && len(infos) == 0
-}
-
-// Identifier returns a tool's name as an identifier of Lua and JavaScript.
-func Identifier(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}, name)
 }
 
 // inSpace lists the tools of a namespace.

@@ -229,7 +229,7 @@ func TestFailuresOfPublishedScripts(t *testing.T) {
 	p := openPublished(t, t.TempDir(), newSourceStore())
 	p.publish(t, "function describe() return {name='broken'} end\nfunction main()\n  print('so far')\n  error('so good')\nend", "")
 	got := p.call(t, "broken", `{}`)
-	if !got.IsError || !strings.HasPrefix(got.Text(), "Lua Runtime Error in script cas:") || !strings.Contains(got.Text(), "     4 |   error('so good')") ||
+	if !got.IsError || !strings.HasPrefix(got.Text(), "Lua Runtime Error in script broken\n") || !strings.Contains(got.Text(), "     4 |   error('so good')") ||
 		!strings.HasSuffix(got.Text(), "Output:\n  so far") {
 		t.Errorf("text = %s", got.Text())
 	}
