@@ -22,7 +22,7 @@ local function process(stem, rate)
 end
 
 function main(params)
-  local sounds, gains, left_out = {}, {}, {}
+  local sounds, gains, left_out = {}, {}, json.array {} -- a list also if it stays empty
   for i, stem in ipairs(params.stems) do
     progress((i - 1) / #params.stems, "stem " .. i)
     local ok, sound = pcall(process, stem, params.sample_rate)

@@ -219,7 +219,7 @@ func (r *run) starved(e *Error) bool {
 	if e.Name == "InternalError" && e.Message == "out of memory" {
 		return true
 	}
-	return r.in.memory.refused && e.Name == "" && (e.Message == "null" || e.Message == unreadable)
+	return r.in.memory.refused && (e.Name == "InternalError" && e.Message == "" || e.Name == "" && (e.Message == "null" || e.Message == unreadable))
 }
 
 func (r *run) outOfMemory(cause error) error {

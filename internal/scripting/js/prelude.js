@@ -23,6 +23,7 @@
   const includes = uncurry(Array.prototype.includes);
   const split = uncurry(String.prototype.split);
   const slice = uncurry(String.prototype.slice);
+  const includesText = uncurry(String.prototype.includes);
   const charAt = uncurry(String.prototype.charCodeAt);
   const bigText = uncurry(BigInt.prototype.toString);
   const symbolText = uncurry(Symbol.prototype.toString);
@@ -40,8 +41,9 @@
   const hide = (object, key, value) =>
     defineProperty(object, key, { value, writable: true, enumerable: false, configurable: true });
 
-  // ---- values as JSON: integers stay integers, also those beyond 2^53; maps are objects
-  // and sets are arrays, because an empty object helps nobody
+  // ---- values as JSON: integers stay integers, also those beyond 2^53; maps are objects,
+  // sets are arrays and bytes are base64 text, because an empty object or one with a number
+  // for each byte helps nobody
 
   function bigToJSON() { return rawJSON(bigText(this)); }
 
@@ -57,11 +59,21 @@
     return list;
   } }.toJSON);
 
+  hide(Uint8Array.prototype, 'toJSON', { toJSON() { return toBase64(this); } }.toJSON);
+
+  // JSON would have null in place of a number that is none.
+  const refuseNaN = (key, value) => {
+    if (typeof value !== 'number' || isFinite(value)) return value;
+    throw new TypeError((key === '' ? 'the value' : String(key)) + ' is ' + value + ', which JSON cannot express');
+  };
+
   function encode(value) {
     const ours = getOwnPropertyDescriptor(bigPrototype, 'toJSON') === undefined;
     if (ours) hide(bigPrototype, 'toJSON', bigToJSON);
     try {
-      return stringify(value);
+      const text = stringify(value);
+      if (text !== undefined && includesText(text, 'null')) stringify(value, refuseNaN);
+      return text;
     } finally {
       if (ours) deleteProperty(bigPrototype, 'toJSON');
     }

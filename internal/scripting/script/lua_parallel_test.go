@@ -155,7 +155,7 @@ func TestParallel(t *testing.T) {
 			end)
 			return outer:wait()`, `[1,2,3]`},
 		{"nothing to do", `
-			return json.encode(parallel.map({}, print)), #parallel.wait_all{}`, `["{}",0]`},
+			return json.encode(parallel.map({}, print)), #parallel.wait_all{}`, `["[]",0]`},
 		{"without waiting", `
 			return parallel.map({1, 2, 3}, function(v) return v * v end, 2)`, `[1,4,9]`},
 		{"tasks that yield by themselves take turns", `

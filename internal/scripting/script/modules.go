@@ -7,6 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/audio"
 	"github.com/luanette/luanette/internal/scripting/module/background"
 	"github.com/luanette/luanette/internal/scripting/module/base"
+	"github.com/luanette/luanette/internal/scripting/module/base64"
 	"github.com/luanette/luanette/internal/scripting/module/cas"
 	"github.com/luanette/luanette/internal/scripting/module/check"
 	"github.com/luanette/luanette/internal/scripting/module/clock"
@@ -37,6 +38,7 @@ func modules() []host.Module {
 	all := []host.Module{
 		base.Module(),
 		json.Module(),
+		base64.Module(),
 		os.Module(),
 		fs.Module(),
 		temp.Module(),

@@ -5,6 +5,7 @@ local type, tostring, ipairs, next, select = type, tostring, ipairs, next, selec
 local getmetatable, error, pairs = getmetatable, error, pairs
 local format, match = string.format, string.match
 local concat, sort, pack, is_array = table.concat, table.sort, table.pack, table.is_array
+local list_of = json.array -- also empty lists are lists
 
 local function key_text(k)
   if type(k) == "string" and match(k, "^[%a_][%w_]*$") then return k end
@@ -114,7 +115,7 @@ end
 function map(list, fn)
   check(list, "table", 1, "map")
   check(fn, "function", 2, "map")
-  local out = {}
+  local out = list_of {}
   for i, v in ipairs(list) do out[i] = fn(v, i) end
   return out
 end
@@ -122,7 +123,7 @@ end
 function filter(list, keep)
   check(list, "table", 1, "filter")
   check(keep, "function", 2, "filter")
-  local out = {}
+  local out = list_of {}
   for i, v in ipairs(list) do
     if keep(v, i) then out[#out + 1] = v end
   end

@@ -10,6 +10,7 @@ local type, error, ipairs, select, math_type = type, error, ipairs, select, math
 local setmetatable, getmetatable, tostring = setmetatable, getmetatable, tostring
 local pack, unpack, remove = table.pack, table.unpack, table.remove
 local floor = math.floor
+local list_of = json.array -- also empty lists are lists
 
 local default_limit = 8
 
@@ -152,7 +153,7 @@ function parallel.map(list, fn, limit)
     error("bad argument #3 to 'map' (a number of at least 1 expected, got " .. tostring(limit) .. ")", 2)
   end
   local count = floor(limit < #list and limit or #list)
-  local results, taken, at = {}, 0, {}
+  local results, taken, at = list_of {}, 0, {}
   local group = { state = count > 0 and "waiting" or "done", waiters = {}, left = count }
   local function work(worker)
     while taken < #list and not group.failed do
@@ -191,7 +192,7 @@ function parallel.wait_all(handles)
   check(handles, "table", 1, "wait_all")
   for _, handle in ipairs(handles) do check_task(handle, 1, "wait_all") end
   for _, handle in ipairs(handles) do await(handle) end
-  local results = {}
+  local results = list_of {}
   for i, handle in ipairs(handles) do
     results[i] = outcome(handle, " (task " .. i .. " of parallel.wait_all)")
   end
