@@ -482,10 +482,15 @@ func named(proc *process, newestFirst []scripttools.ScriptView, name string) str
 	return same[0].Hash
 }
 
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // scriptFor returns the hash of a script that a person named: a file, which is stored
 // first, the name of a stored script, or the beginning of its hash.
 func scriptFor(ctx context.Context, proc *process, api client.Client, typed string) (hash string, err error) {
-	if info, err := os.Stat(typed); typed != "-" && (err != nil || !info.Mode().IsRegular()) {
+	if typed != "-" && !isFile(typed) {
 		return scriptHash(ctx, proc, api, typed)
 	}
 	source, err := readSource(proc, typed)

@@ -47,6 +47,15 @@ type scriptArg struct {
 	Priority int `help:"Priority among the creator's jobs; higher runs first."`
 }
 
+// notes are those of the script, which has the name of its file unless it has its own.
+func (a *scriptArg) notes() map[string]any {
+	file := ""
+	if isFile(a.Script) {
+		file = a.Script
+	}
+	return scriptNotes(file, a.Param)
+}
+
 // args stores the script if it is a file, and returns the arguments of lua_execute.
 func (a *scriptArg) args(ctx context.Context, proc *process, api client.Client) (map[string]any, error) {
 	params, err := readParams(a.Param)
@@ -89,7 +98,7 @@ func (jobStartCommand) Help() string {
 
 // Run starts the job.
 func (c *jobStartCommand) Run(ctx context.Context, proc *process) error {
-	c.Notes = scriptNotes("", c.Param)
+	c.Notes = c.notes()
 	flags, err := c.api(proc)
 	if err != nil {
 		return err

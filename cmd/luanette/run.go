@@ -196,7 +196,7 @@ Ctrl-C asks whether to cancel the job; otherwise it continues on the server.
 
 // Run starts the job and follows it.
 func (c *jobRunCommand) Run(ctx context.Context, proc *process) error {
-	c.Notes = scriptNotes("", c.Param)
+	c.Notes = c.notes()
 	return c.withClient(context.WithoutCancel(ctx), proc, func(api client.Client) error {
 		args, err := c.args(ctx, proc, api)
 		if err != nil {

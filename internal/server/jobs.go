@@ -67,7 +67,7 @@ func (in *parts) jobTasks() hub.Tasks {
 // webhookReceiver starts jobs for requests of other services.
 func (srv *Server) webhookReceiver() *webhook.Receiver {
 	return webhook.New(webhook.Options{
-		Queue: srv.jobs, Hooks: srv.webhooks.Hooks, Script: webhook.Scripts{Published: srv.scripts.published, Stored: srv.scripts.store}.Find,
+		Queue: srv.jobs, Hooks: srv.webhooks.Hooks, Script: webhook.Scripts{Published: srv.scripts.published, Stored: srv.scripts.store, Describe: srv.scripts.runner.Describe}.Find,
 		Client: srv.config.Browsers().Proxies.Client, Audit: srv.audit, Events: srv.bus, Tracer: srv.telemetry.Tracer("webhook"), Log: srv.log,
 	})
 }

@@ -216,7 +216,7 @@ func (t jobTools) spec(ctx context.Context, call tool.Call, in executeIn) (job.S
 		in.Creator = call.Caller.ID
 	}
 	return job.Spec{
-		Name: ready.Name, Hash: ref.String(), Source: ready.Source, Params: ready.Params, Creator: in.Creator,
+		Name: ready.OwnName(), Hash: ref.String(), Source: ready.Source, Params: ready.Params, Creator: in.Creator,
 		Tags: in.Tags, Priority: in.Priority, Delay: time.Duration(in.DelayMS) * time.Millisecond, Start: start,
 	}, nil
 }

@@ -277,6 +277,9 @@ func (rc *Receiver) accept(ctx context.Context, hook *Hook, got request) (Accept
 	if err != nil {
 		return Accepted{}, fault.Wrap(fault.Unavailable, err, "find the script of the hook %s", hook.Name)
 	}
+	if script.Fill != nil {
+		params = script.Fill(params)
+	}
 	spec := job.Spec{
 		Name: cmp.Or(script.Name, hook.Name), Hash: script.Hash, Source: script.Source, Language: script.Language,
 		Params: params, Creator: hook.Principal.ID, Tags: append([]string{PrincipalID(hook.Name)}, hook.Tags...),
@@ -375,6 +378,8 @@ func formParams(body []byte) (json.RawMessage, error) {
 // Script is a script to start.
 type Script struct {
 	Name, Hash, Source, Language string
+	// Fill fills the defaults of describe() in; nil if there are none.
+	Fill func(params json.RawMessage) json.RawMessage
 }
 
 // Scripts finds the scripts of hooks.
@@ -386,24 +391,44 @@ type Scripts struct {
 		Resolve(ctx context.Context, text string) (cas.Ref, error)
 		Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error)
 	}
+	Describe func(ctx context.Context, q script.Request) (script.Description, error)
 }
 
-// Find returns a published script by its name, a stored one by its hash, or a file. A
-// file is read at every delivery.
+// Find returns a published script by its name, a stored one by its hash, or a file. A file
+// is read at every delivery. A script that cannot be described has no defaults: the job says
+// what is wrong with it.
 func (s Scripts) Find(ctx context.Context, name string) (Script, error) {
+	q, err := s.find(ctx, name)
+	if err != nil {
+		return Script{}, err
+	}
+	found := Script{Name: q.Name, Source: q.Source, Language: q.Language}
+	if !q.Hash.IsZero() {
+		found.Hash = q.Hash.String()
+	}
+	d, err := s.Describe(ctx, q)
+	if err != nil {
+		return found, nil //nolint:nilerr // see above
+	}
+	found.Name, found.Fill = cmp.Or(d.Name, q.Name), d.Fill
+	return found, nil
+}
+
+func (s Scripts) find(ctx context.Context, name string) (script.Request, error) {
 	if language := script.LanguageOf(name); language != "" {
 		source, err := readFile(name)
-		return Script{Name: filepath.Base(name), Source: source, Language: language}, err
+		return script.Request{Name: filepath.Base(name), Source: source, Language: language}, err
 	}
 	if found, ok := s.Published.Script(ctx, name); ok {
-		return Script{Name: found.Name, Hash: found.Hash.String(), Source: found.Source, Language: found.Language}, nil
+		return found, nil
 	}
 	ref, err := s.Stored.Resolve(ctx, name)
 	if err != nil {
-		return Script{}, fault.New(fault.NotFound, "no published or stored script %q", name).WithHint("luanette script publish publishes one; script can also be a file that ends in .lua, .js or .ts")
+		return script.Request{}, fault.New(fault.NotFound, "no published script %q", name).
+			WithHint("a script that is only stored is its owner's: `luanette script publish %s` lets the hook run it; script can also be a file that ends in .lua, .js or .ts", name)
 	}
 	source, err := s.Stored.Read(ctx, ref, script.MaxSource)
-	return Script{Hash: ref.String(), Source: string(source)}, err
+	return script.Request{Hash: ref, Source: string(source)}, err
 }
 
 func readFile(path string) (string, error) {

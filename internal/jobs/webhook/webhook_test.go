@@ -22,6 +22,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -368,6 +369,11 @@ func (stored) Script(_ context.Context, name string) (script.Request, bool) {
 	return script.Request{Name: name, Source: "published"}, name == "note"
 }
 
+// describe describes all scripts as having a default.
+func describe(context.Context, script.Request) (script.Description, error) {
+	return script.Description{Name: "described", Params: []script.Param{{Name: "n", Default: json.RawMessage("7")}}}, nil
+}
+
 func (stored) Resolve(_ context.Context, text string) (ref cas.Ref, err error) {
 	return cas.Ref{}, map[bool]error{false: os.ErrNotExist}[text == "cas:1"]
 }
@@ -380,11 +386,18 @@ func TestScripts(t *testing.T) {
 	if err := os.WriteFile(file, []byte("file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	find := webhook.Scripts{Published: stored{}, Stored: stored{}}.Find
+	find := webhook.Scripts{Published: stored{}, Stored: stored{}, Describe: describe}.Find
 	for name, want := range map[string]string{"note": "published", "cas:1": "stored", file: "file"} {
-		if got, err := find(t.Context(), name); err != nil || got.Source != want {
-			t.Errorf("%s: %q %v, want %q", name, got.Source, err, want)
+		got, err := find(t.Context(), name)
+		if err != nil || got.Source != want || got.Name != "described" {
+			t.Fatalf("%s: %q %q %v, want %q", name, got.Name, got.Source, err, want)
 		}
+		if params := got.Fill(json.RawMessage(`{"other":1}`)); string(params) != `{"other":1,"n":7}` {
+			t.Errorf("%s: %s", name, params)
+		}
+	}
+	if _, err := find(t.Context(), "tick"); err == nil || err.Error() != `no published script "tick"` || !strings.Contains(fault.HintOf(err), "`luanette script publish tick`") {
+		t.Errorf("a script that is not published: %v (%s)", err, fault.HintOf(err))
 	}
 	for _, name := range []string{"nothing", file + ".lua"} {
 		if _, err := find(t.Context(), name); err == nil {

@@ -293,8 +293,9 @@ func bounded(raw json.RawMessage) json.RawMessage {
 // reaches the world: what scripts usually do at their top level is answered as Func.Inspected
 // says, everything else is refused. It is safe for concurrent use.
 type Inspection struct {
-	deny   denyHandler
-	varied atomic.Bool
+	deny    denyHandler
+	varied  atomic.Bool
+	refused atomic.Int64
 }
 
 // NewInspection makes an Inspection; doing says in errors why an effect is refused.
@@ -303,6 +304,9 @@ func NewInspection(doing string) *Inspection { return &Inspection{deny: denyHand
 // Varied reports whether the script used something that may be different the next time:
 // the time, or an environment variable.
 func (i *Inspection) Varied() bool { return i.varied.Load() }
+
+// Refused returns how many effects were refused.
+func (i *Inspection) Refused() int64 { return i.refused.Load() }
 
 // Handle answers the effect without a change.
 func (i *Inspection) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
@@ -320,6 +324,7 @@ func (i *Inspection) Handle(ctx context.Context, e Effect, live func(context.Con
 	case e.Kind == Observe:
 		return nil, nil
 	default:
+		i.refused.Add(1)
 		return i.deny.Handle(ctx, e, live)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
@@ -59,10 +60,31 @@ func (r *Runner) Describe(ctx context.Context, of Request) (Description, error) 
 	}
 	q, inspection := describeRequest(of)
 	d, err := r.describe(ctx, q)
+	if err == nil {
+		err = d.checkRefusals(of, inspection, func(q Request) (Outcome, error) { return r.Run(ctx, q) })
+	}
 	if err == nil && !inspection.Varied() {
 		r.descriptions.keep(key, d, descriptionWeight)
 	}
 	return d, err
+}
+
+// checkRefusals returns an error if describe(), which describes no params, has caught the
+// refusal of an effect: then any params would be accepted. The inspection counts those of the
+// top level too, which may well do without; it is run again to know them.
+func (d *Description) checkRefusals(of Request, inspection *host.Inspection, run func(Request) (Outcome, error)) error {
+	if !d.Defined || !d.AnyParams || inspection.Refused() == 0 {
+		return nil
+	}
+	q, before := describeRequest(of)
+	q.entry = entry{}
+	if _, err := run(q); err == nil && before.Refused() == inspection.Refused() {
+		return nil
+	}
+	return &Error{
+		Kind: Misdescribed, Script: q.label(), language: q.language(), Troubleshooting: q.advice(Misdescribed),
+		Message: "describe() used something that is refused while a script is described, caught the error, and returned no params",
+	}
 }
 
 // describeRequest returns the request that calls describe() of a script.
@@ -152,10 +174,7 @@ func (d *Description) read(key string, value json.RawMessage) (err error) {
 		}
 	case "params":
 		d.AnyParams = false
-		d.Params, err = readParams(value)
-		for i := range d.Params {
-			d.warn(d.Params[i].typeWarning())
-		}
+		d.Params, err = readParams(value, d.warn)
 	case "tags":
 		if json.Unmarshal(value, &d.Tags) != nil {
 			err = errors.New("describe().tags must be a list of strings")
@@ -163,15 +182,21 @@ func (d *Description) read(key string, value json.RawMessage) (err error) {
 	case "annotations":
 		err = d.readAnnotations(value)
 	default:
-		d.warn("describe()." + key + " is unknown and ignored")
+		err = unknownField("describe()."+key, key, []string{"name", "title", "description", "returns", "params", "tags", "annotations"}, d.warn)
 	}
 	return err
 }
 
-func (d *Description) warn(text string) {
-	if text != "" {
-		d.Warnings = append(d.Warnings, text)
+func (d *Description) warn(text string) { d.Warnings = append(d.Warnings, text) }
+
+// unknownField is the error for a field that is a typing error of a known one, which would
+// have no effect. It warns of others.
+func unknownField(path, name string, known []string, warn func(string)) error {
+	if near := suggest.Names(name, known, 1); len(near) > 0 {
+		return fmt.Errorf("%s is unknown; did you mean '%s'?", path, near[0])
 	}
+	warn(path + " is unknown and ignored")
+	return nil
 }
 
 // readAnnotations reads the script's hints about its behaviour.
@@ -197,7 +222,7 @@ func (d *Description) readAnnotations(raw json.RawMessage) (err error) {
 		case "title":
 			d.Title, err = textField("annotations.title", value)
 		default:
-			d.warn("describe().annotations." + key + " is unknown and ignored")
+			err = unknownField("describe().annotations."+key, key, []string{"read_only", "idempotent", "destructive", "open_world", "title"}, d.warn)
 		}
 		return err == nil
 	})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,19 +37,23 @@ var kinds = map[string]string{
 // kind returns the parameter's type; "" is any type.
 func (p *Param) kind() string { return kinds[p.Type] }
 
-func (p *Param) typeWarning() string {
-	if _, known := kinds[p.Type]; known {
-		return ""
+// checkTypes returns an error if the parameter or its items have an unknown type.
+func (p *Param) checkTypes() error {
+	for _, kind := range []string{p.Type, p.Items} {
+		if _, known := kinds[kind]; known {
+			continue
+		}
+		text := "the types are string, number, integer, boolean, array, object and table"
+		if near := suggest.Names(kind, slices.Collect(maps.Keys(kinds)), 1); len(near) > 0 {
+			text = "did you mean '" + near[0] + "'?"
+		}
+		return fmt.Errorf("describe().params.%s: the type '%s' is unknown; %s", p.Name, kind, text)
 	}
-	text := fmt.Sprintf("describe().params.%s: the type '%s' is unknown, so it is not checked", p.Name, p.Type)
-	if near := suggest.Names(p.Type, []string{"string", "number", "integer", "boolean", "array", "object", "table"}, 1); len(near) > 0 {
-		text += "; did you mean '" + near[0] + "'?"
-	}
-	return text
+	return nil
 }
 
 // readParams reads describe().params: named fields, or a list whose entries have a name.
-func readParams(raw json.RawMessage) ([]Param, error) {
+func readParams(raw json.RawMessage, warn func(string)) ([]Param, error) {
 	var params []Param
 	if entries, ok := rawjson.Items(raw); ok {
 		for i, entry := range entries {
@@ -56,7 +61,7 @@ func readParams(raw json.RawMessage) ([]Param, error) {
 			if !ok {
 				return nil, fmt.Errorf("describe().params[%d] has no name", i+1)
 			}
-			p, err := readParam(name, entry)
+			p, err := readParam(name, entry, warn)
 			if err != nil {
 				return nil, err
 			}
@@ -70,7 +75,7 @@ func readParams(raw json.RawMessage) ([]Param, error) {
 	var err error
 	rawjson.Each(raw, func(name string, value json.RawMessage) bool {
 		var p Param
-		p, err = readParam(name, value)
+		p, err = readParam(name, value, warn)
 		params = append(params, p)
 		return err == nil
 	})
@@ -78,11 +83,11 @@ func readParams(raw json.RawMessage) ([]Param, error) {
 }
 
 // readParam reads one parameter: a table, or just the name of its type.
-func readParam(name string, raw json.RawMessage) (Param, error) {
+func readParam(name string, raw json.RawMessage, warn func(string)) (Param, error) {
 	p := Param{Name: name}
 	if word, ok := rawjson.Text(raw); ok {
 		p.Type = word
-		return p, nil
+		return p, p.checkTypes()
 	}
 	var table struct {
 		Type, Description string
@@ -106,10 +111,26 @@ func readParam(name string, raw json.RawMessage) (Param, error) {
 	if word, ok := rawjson.GetText(table.Items, "type"); ok {
 		p.Items = word
 	}
+	if err := cmp.Or(p.checkTypes(), unknownParamFields(name, raw, warn)); err != nil {
+		return p, err
+	}
 	if problem := p.problemWith(p.Default); p.Default != nil && problem != "" {
 		return p, fmt.Errorf("describe().params.%s.default: %s", name, problem)
 	}
 	return p, nil
+}
+
+// paramFields are the fields of a parameter. Entries of a list also have their name.
+var paramFields = []string{"name", "type", "description", "required", "default", "enum", "items", "min", "max"}
+
+func unknownParamFields(name string, raw json.RawMessage, warn func(string)) (err error) {
+	rawjson.Each(raw, func(key string, _ json.RawMessage) bool {
+		if !slices.Contains(paramFields, strings.ToLower(key)) {
+			err = unknownField("describe().params."+name+"."+key, key, paramFields, warn)
+		}
+		return err == nil
+	})
+	return err
 }
 
 // noParam is the error of an invalid parameter description.
@@ -157,6 +178,17 @@ func (d *Description) Check(params json.RawMessage) (json.RawMessage, error) {
 		return nil, paramsError(problems)
 	}
 	return params, nil
+}
+
+// Fill fills the defaults in, and checks nothing.
+func (d *Description) Fill(params json.RawMessage) json.RawMessage {
+	for i := range d.Params {
+		p := &d.Params[i]
+		if value, given := rawjson.Get(params, p.Name); p.Default != nil && (!given || rawjson.IsNull(value)) {
+			params = rawjson.Set(params, p.Name, p.Default)
+		}
+	}
+	return params
 }
 
 // checkParam validates params for p and fills in its default; problem says what is wrong.
@@ -211,12 +243,14 @@ func inBrackets(text string) string {
 
 // problemWith says what is wrong with a value; "" if nothing is.
 func (p *Param) problemWith(value json.RawMessage) string {
-	got := typeOf(value)
+	got, items := typeOf(value), p.problemWithItems(value)
 	switch {
 	case !p.accepts(value) && p.kind() == "integer" && got == "number":
 		return fmt.Sprintf("should be integer but got %s", value)
 	case !p.accepts(value):
 		return fmt.Sprintf("should be %s but got %s", p.Type, got)
+	case items != "":
+		return items
 	case len(p.Enum) > 0 && !slices.ContainsFunc(p.Enum, func(one json.RawMessage) bool { return string(one) == string(value) }):
 		return fmt.Sprintf("should be one of %s but got %s", enumText(p.Enum), value)
 	case got == "number" && len(p.Min) > 0 && number(value) < number(p.Min):
@@ -226,6 +260,21 @@ func (p *Param) problemWith(value json.RawMessage) string {
 	default:
 		return ""
 	}
+}
+
+// problemWithItems says what is wrong with the items of an array; "" if nothing is.
+func (p *Param) problemWithItems(value json.RawMessage) string {
+	if p.Items == "" || typeOf(value) != "array" {
+		return ""
+	}
+	items, _ := rawjson.Items(value)
+	item := Param{Type: p.Items}
+	for i, one := range items {
+		if problem := item.problemWith(one); problem != "" {
+			return fmt.Sprintf("item %d %s", i+1, problem)
+		}
+	}
+	return ""
 }
 
 // accepts reports whether a value has the parameter's type.
@@ -293,7 +342,7 @@ func (d *Description) asTyped(params json.RawMessage, typed map[string]string) j
 }
 
 // Prepare validates the params of a run of main against the script's description and
-// fills in defaults and the script's name. A script without main does not run, nor one whose
+// fills in defaults and the script's own name. A script without main does not run, nor one whose
 // describe() fails, because its params could not be checked.
 func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
 	q = r.WithLanguage(ctx, q)
@@ -312,7 +361,7 @@ func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
 func (r *Runner) PrepareTurn(ctx context.Context, q Request, language string, preview func(Request) (Outcome, error)) (Request, error) {
 	of := q
 	of.Language = cmp.Or(q.Language, language)
-	described, _ := describeRequest(of)
+	described, inspection := describeRequest(of)
 	engine, err := r.engineFor(described)
 	if err != nil {
 		return q, err
@@ -324,6 +373,9 @@ func (r *Runner) PrepareTurn(ctx context.Context, q Request, language string, pr
 		return q, nil // the session's describe() belongs to another main
 	}
 	d, err := callDescribe(described, func() (Outcome, error) { return preview(described) })
+	if err == nil {
+		err = d.checkRefusals(of, inspection, preview)
+	}
 	if err != nil || !d.Defined {
 		return q, err
 	}
@@ -336,9 +388,7 @@ func (r *Runner) checkParams(ctx context.Context, q Request, d Description) (Req
 	if err != nil {
 		return q, r.explain(ctx, q, err)
 	}
-	q.Params = params
-	if q.Name == "" {
-		q.Name = d.Name
-	}
+	q.Params, q.Own = params, d.Name
+	q.Name = cmp.Or(q.Name, d.Name)
 	return q, nil
 }

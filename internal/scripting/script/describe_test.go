@@ -94,6 +94,16 @@ func TestDescribeRefuses(t *testing.T) {
 		"function describe() return mcp.calc.double{n=1} end":                     "is not allowed while the script is being described",
 		"fs.write('x', 'y') function describe() return {} end":                    "is not allowed while the script is being described",
 		"function describe() return {f=print} end":                                "function",
+
+		// Typing errors are errors wherever the script is run, because the check would be lost.
+		"function describe() return {param={a='number'}} end":                                   "describe().param is unknown; did you mean 'params'?",
+		"function describe() return {params={a={type='number',require=true}}} end":              "describe().params.a.require is unknown; did you mean 'required'?",
+		"function describe() return {params={a={type='str'}}} end":                              "describe().params.a: the type 'str' is unknown; did you mean 'string'?",
+		"function describe() return {params={a='nubmer'}} end":                                  "describe().params.a: the type 'nubmer' is unknown; did you mean 'number'?",
+		"function describe() return {params={a={type='array',items='text'}}} end":               "describe().params.a: the type 'text' is unknown; the types are string,",
+		"function describe() return {annotations={readonly=true}} end":                          "describe().annotations.readonly is unknown; did you mean 'read_only'?",
+		"function describe() pcall(mcp.calc.double, {n=1}) return {name='a'} end":               "describe() used something that is refused while a script is described, caught the error, and returned no params",
+		"function describe() return {params={a={type='array',items='string',default={1}}}} end": "describe().params.a.default: item 1 should be string but got number",
 	} {
 		_, err := r.Describe(t.Context(), Request{Source: source})
 		var failed *Error
@@ -105,12 +115,11 @@ func TestDescribeRefuses(t *testing.T) {
 
 func TestDescribeWarns(t *testing.T) {
 	t.Parallel()
-	d, err := newRunner(t, nil).Describe(t.Context(), Request{Source: "function describe() return {nmae='x', params={a={type='nubmer'}}} end function main() end"})
+	d, err := newRunner(t, nil).Describe(t.Context(), Request{Source: "function describe() return {author='x', params={a={type='number', unit='dB'}}} end function main() end"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(d.Warnings, "|"); got != "describe().nmae is unknown and ignored|"+
-		"describe().params.a: the type 'nubmer' is unknown, so it is not checked; did you mean 'number'?" {
+	if got := strings.Join(d.Warnings, "|"); got != "describe().author is unknown and ignored|describe().params.a.unit is unknown and ignored" {
 		t.Errorf("Warnings = %s", got)
 	}
 }
@@ -127,6 +136,7 @@ func TestCheckParams(t *testing.T) {
 		`{"bars":4,"style":"x","notes":[1],"extra":[]}`:   `{"bars":4,"style":"x","notes":[1],"extra":[]}`,
 		`{"bars":4,"style":"x","notes":{}}`:               `{"bars":4,"style":"x","notes":[]}`,
 		`{"bars":4,"style":"x","whatever":{"a":[1]}}`:     `{"bars":4,"style":"x","whatever":{"a":[1]}}`,
+		`{"bars":4,"notes":[1,"c"]}`:                      "Parameter validation failed:\n- Parameter 'notes' item 2 should be integer but got string",
 		`{"style":"x","bars":9007199254740993,"key":"C"}`: "Parameter validation failed:\n- Parameter 'bars' should be at most 64 but got 9007199254740993",
 		``:    "Parameter validation failed:\n- Missing required parameter 'bars'",
 		`[]`:  "Parameter validation failed:\n- Missing required parameter 'bars'",
@@ -159,6 +169,20 @@ func TestMissingParamsSayWhatTheyAre(t *testing.T) {
 	_, err = r.Prepare(t.Context(), Request{Source: "function describe() error('x') end", Main: true, Params: json.RawMessage(`{"x":1}`)})
 	if err == nil || !strings.Contains(err.Error(), "script:1: x") {
 		t.Errorf("Prepare of a script that cannot describe itself: %v", err)
+	}
+}
+
+// TestTopLevelMayDoWithout checks that the top level may catch a refusal: describe() itself
+// did not.
+func TestTopLevelMayDoWithout(t *testing.T) {
+	t.Parallel()
+	for _, source := range []string{
+		"local ok, text = pcall(fs.read, 'a') function describe() return {name='a'} end function main() end",
+		"function describe() pcall(fs.read, 'a') return {name='a', params={}} end function main() end",
+	} {
+		if _, err := newRunner(t, nil).Describe(t.Context(), Request{Source: source}); err != nil {
+			t.Errorf("%s: %v", source, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,7 +47,7 @@ func (r *Runner) jobsFor(q Request) host.Jobs {
 
 func (s startedJobs) Start(ctx context.Context, j host.NewJob) (string, error) {
 	if j.Name == "" {
-		j.Name = s.request.ownName()
+		j.Name = s.request.OwnName()
 	}
 	ready, err := s.runner.Prepare(ctx, Request{Source: j.Source, Language: j.Language, Name: j.Name, Params: j.Params, Main: true})
 	if failure := (*Error)(nil); errors.As(err, &failure) {
@@ -93,16 +94,16 @@ func (r *Runner) kvFor(ctx context.Context, q Request) host.KV {
 	if r.options.KV == nil {
 		return nil
 	}
-	return scriptValues{r.options.KV, kv.Space{Owner: principal.Of(ctx).ID, Script: principal.InOrg(q.ownName(), q.Org)}, r.options.Flow}
+	return scriptValues{r.options.KV, kv.Space{Owner: principal.Of(ctx).ID, Script: principal.InOrg(q.OwnName(), q.Org)}, r.options.Flow}
 }
 
-// ownName is the name of the script; "" for code without a name. Turns of sessions have
-// names only for positions in messages.
-func (q Request) ownName() string {
+// OwnName is the name that the script gives itself, otherwise that of its file; "" for code
+// without a name. Turns of sessions have names only for positions in messages.
+func (q Request) OwnName() string {
 	if q.State != nil {
 		return ""
 	}
-	return q.Name
+	return cmp.Or(q.Own, q.Name)
 }
 
 // record is the name under which the flow of the values is stored.

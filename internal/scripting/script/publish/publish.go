@@ -291,7 +291,7 @@ func (p *Published) Script(ctx context.Context, name string) (script.Request, bo
 // request returns the request to run the script. In messages it has its plain name.
 func (p *publication) request() script.Request {
 	name, org := principal.SplitNamespace(p.Name)
-	return script.Request{Source: p.source, Language: p.language, Name: name, Org: org, Hash: p.Hash, Creator: p.Publisher}
+	return script.Request{Source: p.source, Language: p.language, Name: name, Own: p.description.Name, Org: org, Hash: p.Hash, Creator: p.Publisher}
 }
 
 // Call runs main of a published script with the arguments and defaults.
