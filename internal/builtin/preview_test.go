@@ -391,6 +391,27 @@ func TestPreviewShowsDifferences(t *testing.T) {
 	}
 }
 
+// TestMocksMustBeOfSomething checks that a mistyped mock is an error, and that a preview that
+// failed because of a made-up answer names what to give instead.
+func TestMocksMustBeOfSomething(t *testing.T) {
+	t.Parallel()
+	s := openStage(t)
+	view, err := s.call(t, "lua_preview", `{"code":"return mcp.bank.pay{}","mocks":{"bank.pya":{}}}`)
+	if err != nil || !view.IsError || !strings.Contains(view.Text(), `mock of bank.pya: no tool "bank.pya"`) {
+		t.Errorf("a mock of no tool: %v, %s", err, view.Text())
+	}
+	for _, name := range []string{"bank.pay", "bank__pay", "mcp.bank.pay"} {
+		view := s.mustCall(t, "lua_preview", `{"code":"return mcp.bank.pay{}.receipt","mocks":{"`+name+`":{"receipt":"R-7"},"run_command":{"status":0}}}`, nil)
+		if !strings.Contains(view.Text(), "R-7") {
+			t.Errorf("mock of %s: %s", name, view.Text())
+		}
+	}
+	view = s.mustCall(t, "lua_preview", `{"code":"return mcp.bank.pay{}.amount > 3"}`, nil)
+	if !strings.Contains(view.Text(), "Give better ones as mocks: luanette preview --mock bank.pay:=JSON") {
+		t.Errorf("after a made-up answer: %s", view.Text())
+	}
+}
+
 // TestPreviewTellsTheLineOfAnError has what an editor needs to mark it.
 func TestPreviewTellsTheLineOfAnError(t *testing.T) {
 	t.Parallel()

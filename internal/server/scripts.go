@@ -31,8 +31,6 @@ import (
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/kv"
-	"github.com/luanette/luanette/internal/tools/catalog"
-	"github.com/luanette/luanette/internal/tools/results"
 	"github.com/luanette/luanette/internal/tools/search"
 	"github.com/luanette/luanette/internal/ui/contents"
 )
@@ -59,7 +57,9 @@ func openScripts(ctx context.Context, p *process, s *storage, g *guards, src *so
 		JavaScript: javascript, Memory: pool, Approvals: src.approvals,
 		Tools: src.catalog, Upstreams: script.Upstreams{Set: src.upstreams, CheckURL: servertools.AllowHosts(p.config.MCP.AllowedHosts)},
 		Contents: hootenanny.Contents{Files: s.contents, Remote: hootenanny.Remote{Tools: src.catalog, Files: s.contents}, IsRemote: src.musicIsRemote},
-		Fields:   fieldsOf(src.catalog, s.results),
+		Fields: func(ctx context.Context, ref tool.Ref) []string {
+			return search.FieldNames(src.catalog.OutputOf(ctx, ref))
+		},
 		AwaitTools: func(ctx context.Context, namespace string) { // until an upstream was tried, so that its tools are known
 			src.upstreams.AwaitAttempt(ctx, principal.Of(ctx).Namespace(namespace, src.upstreams.Has))
 		},
@@ -122,21 +122,6 @@ func openRunner(ctx context.Context, p *process, s *storage, g *guards, o script
 	o.Files = host.FilesOptions{Read: c.Read, Write: c.Write}
 	o.Limits = script.Limits{Time: time.Duration(c.Timeout), Memory: int64(c.MemoryMB) << 20, Calls: int64(c.Calls)}
 	return script.NewRunner(o), nil
-}
-
-// fieldsOf returns the field names of a tool's results, from its output schema or from
-// results seen before.
-func fieldsOf(tools *catalog.Catalog, seen *results.Store) func(context.Context, tool.Ref) []string {
-	return func(ctx context.Context, ref tool.Ref) []string {
-		info, ok := tools.Find(ctx, ref)
-		if !ok {
-			return nil
-		}
-		if info.Output != nil {
-			return search.FieldNames(info.Output)
-		}
-		return seen.Fields(ref)
-	}
 }
 
 // openJavaScript opens the JavaScript engine. It caches compiled code, which saves a

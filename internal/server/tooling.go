@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -167,6 +168,10 @@ func catalogOptions(p *process, s *storage, g *guards, manager *upstream.Manager
 				Context: search.Context{Server: manager.Instructions(namespace), Fields: s.results.Fields},
 				Learned: s.results.Changes(namespace),
 			}
+		},
+		Learned: func(ref tool.Ref) json.RawMessage {
+			learned, _ := s.results.Learned(ref)
+			return learned.Schema
 		},
 		Usage: s.usage, Meaning: s.meaning, History: history.New(nil),
 		Tracer: p.telemetry.Tracer("catalog"), Meter: p.telemetry.Meter("catalog"),

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -60,6 +62,9 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 	if in.SessionID == "" {
 		q = Attributed(call, q)
 	}
+	if err := t.checkMocks(ctx, mocks); err != nil {
+		return tool.Result{}, err
+	}
 	if q.Main && in.SessionID == "" {
 		if q, err = t.runner.Prepare(ctx, q); err != nil {
 			return script.ToolFailure(script.Outcome{}, err), nil
@@ -112,6 +117,38 @@ func (t previewTools) request(ctx context.Context, in previewIn) (script.Request
 	return q, mocks, nil
 }
 
+// checkMocks refuses mocks of tools and functions that do not exist: they would be used for
+// nothing. A tool may be named in any way.
+func (t previewTools) checkMocks(ctx context.Context, mocks map[string]toolset.JSON) error {
+	for _, name := range slices.Sorted(maps.Keys(mocks)) {
+		if host.HasFunc(t.runner.Modules(), name) {
+			continue
+		}
+		resolver, ok := t.tools.(interface {
+			Resolve(ctx context.Context, name string) (tool.Info, error)
+		})
+		if !ok {
+			return nil
+		}
+		info, err := resolver.Resolve(ctx, name)
+		if err != nil {
+			return fault.Wrap(fault.InvalidParams, err, "mock of %s", name).WithHint("%s", fault.HintOf(err))
+		}
+		mocks[info.Ref.String()] = mocks[name]
+	}
+	return nil
+}
+
+// mockedTools are the tools of a plan whose answers were made up.
+func (d Previewed) mockedTools() (names []string) {
+	for _, p := range d.Plan {
+		if name, ok := strings.CutPrefix(p.Action, "call "); ok && p.Effect == "mcp.call" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Text returns the plan, reads, output and result for people.
 func (d Previewed) Text() string {
 	var out strings.Builder
@@ -135,6 +172,10 @@ func (d Previewed) Text() string {
 	switch {
 	case d.Error != nil:
 		fmt.Fprintf(&out, "\nThe script failed, the plan ends there: %s", d.Error.Message)
+		if names := d.mockedTools(); d.Mocked && len(names) > 0 {
+			fmt.Fprintf(&out, "\nIt had looked into made-up answers of %s. Give better ones as mocks: luanette preview --mock %s:=JSON",
+				strings.Join(names, ", "), names[len(names)-1])
+		}
 	case len(d.Result) > 0 && string(d.Result) != "null":
 		fmt.Fprintf(&out, "\nResult: %s", script.Pretty(d.Result))
 		if d.Mocked {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -260,10 +261,15 @@ func (s ForScripts) Result(ctx context.Context, id string) (host.JobResult, erro
 		return host.JobResult{State: "complete", Value: j.Result}, nil
 	case j.Error == nil:
 		return host.JobResult{State: "error", Error: errCancelled.Error()}, nil
-	case j.Error.Code == fault.Timeout:
-		return host.JobResult{State: "timeout", Error: j.Error.Message}, nil
 	}
-	return host.JobResult{State: "error", Error: j.Error.Message}, nil
+	message := j.Error.Message
+	if _, ofScript := rawjson.Get(j.Error.Details, "kind"); ofScript { // the caller has its own script
+		message, _ = rawjson.GetText(j.Error.Details, "message")
+	}
+	if j.Error.Code == fault.Timeout {
+		return host.JobResult{State: "timeout", Error: message}, nil
+	}
+	return host.JobResult{State: "error", Error: message}, nil
 }
 
 // Contents lists the columns with hashes of contents. Rows have the source of their script

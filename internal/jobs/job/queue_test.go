@@ -392,3 +392,30 @@ func TestAdmission(t *testing.T) {
 		t.Errorf("%d jobs, asked %d times (%v)", len(page.Jobs), asked, err)
 	}
 }
+
+// failing runs jobs that fail as a script does.
+type failing struct{}
+
+func (failing) RunJob(context.Context, job.Task) (job.Outcome, error) {
+	return job.Outcome{}, fault.New(fault.Script, "Tool Call Failed in script calc.fail\n\nError: calc.fail: broken\n     2 |   return mcp.call(call.server, …)").
+		WithDetails(map[string]string{"kind": "ToolError", "message": "calc.fail: broken"})
+}
+
+// TestErrorForScripts checks that a script gets the error of a job without the lines of the
+// job's script, which is not its own.
+func TestErrorForScripts(t *testing.T) {
+	t.Parallel()
+	q := open(t, database(t), failing{}, job.Options{})
+	defer shut(t, q)
+	scripts := job.ForScripts{Queue: q}
+	id := scripts.NewID("")
+	if err := scripts.Start(t.Context(), id, "", host.NewJob{Source: "return 1"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := q.Poll(t.Context(), []string{id}, time.Minute, true); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := scripts.Result(t.Context(), id); err != nil || got.State != "error" || got.Error != "calc.fail: broken" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

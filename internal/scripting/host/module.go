@@ -26,6 +26,7 @@ import (
 	"encoding/json"
 	"math"
 	"path"
+	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
@@ -79,6 +80,19 @@ func ReadText(files embed.FS) Text {
 		}
 	}
 	return t
+}
+
+// HasFunc reports whether modules have a function that a script calls by that name.
+func HasFunc(modules []Module, path string) bool {
+	for i := range modules {
+		for j := range modules[i].Funcs {
+			effect := strings.TrimPrefix(modules[i].Name+"."+modules[i].Funcs[j].Name, ".")
+			if effect == path || ShownName(effect) == path {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Func returns the module's function of that name, or nil.

@@ -271,9 +271,15 @@ type finder interface {
 	Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bool)
 }
 
-// outputOf returns the output schema of the tool that e calls, or nil.
+// outputOf returns the output schema of the tool that e calls, otherwise the one that was
+// learned from its results, or nil.
 func (r *Rehearsal) outputOf(ctx context.Context, e Effect) json.RawMessage {
 	ref := calledTool(e)
+	if s, ok := r.tools.(interface {
+		OutputOf(ctx context.Context, ref tool.Ref) json.RawMessage
+	}); ok {
+		return s.OutputOf(ctx, ref)
+	}
 	if f, ok := r.tools.(finder); ok {
 		info, _ := f.Find(ctx, ref)
 		return info.Output

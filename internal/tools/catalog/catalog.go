@@ -9,6 +9,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"sync"
@@ -67,6 +68,9 @@ type Options struct {
 	// Known returns what the search may use of a namespace beyond its tools' definitions;
 	// nil: nothing.
 	Known func(namespace string) Known
+	// Learned returns the schema of a tool's results that was learned from them, nil if none
+	// was. It may be nil.
+	Learned func(ref tool.Ref) json.RawMessage
 	// Usage learns from what is called after a search; nil: nothing is learned.
 	Usage Usage
 	// History counts the calls of tools that are not our own or private; may be nil.
@@ -196,6 +200,16 @@ func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bo
 	info = c.callersEntry(ctx, e).info
 	info.Ref = shown(ctx, info.Ref)
 	return info, true
+}
+
+// OutputOf returns the schema of a tool's structured results, as its server declares it or as
+// it was learned; nil if it is not known.
+func (c *Catalog) OutputOf(ctx context.Context, ref tool.Ref) json.RawMessage {
+	info, ok := c.Find(ctx, ref)
+	if !ok || info.Output != nil || c.options.Learned == nil {
+		return info.Output
+	}
+	return c.options.Learned(c.own(ctx, ref))
 }
 
 // WhyHidden says why the caller does not find a tool of that name although an upstream

@@ -1,11 +1,13 @@
 package catalog_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
@@ -51,11 +53,12 @@ func TestListsInErrorsAreBounded(t *testing.T) {
 
 func TestResolve(t *testing.T) {
 	t.Parallel()
-	m := newMemory().with("", "lua_eval", "", nil).with("fs", "read.file", "", nil).with("fs", "list", "", nil)
+	m := newMemory().with("", "lua_eval", "", nil).with("fs", "read.file", "", nil).with("fs", "list", "", nil).with("fs", "get-sum", "", nil).
+		with("fs", "two-of", "", nil).with("fs", "two.of", "", nil)
 	c := open(catalog.Options{}, m)
 	for name, want := range map[string]string{
 		"lua_eval": "lua_eval", "fs.read.file": "fs.read.file", "fs__read_file": "fs.read.file",
-		"mcp.fs.list": "fs.list", "fs__list": "fs.list",
+		"mcp.fs.list": "fs.list", "fs__list": "fs.list", "fs.get_sum": "fs.get-sum", "mcp.fs.get_sum": "fs.get-sum",
 	} {
 		info, err := c.Resolve(t.Context(), name)
 		if err != nil || info.Ref.String() != want {
@@ -64,11 +67,25 @@ func TestResolve(t *testing.T) {
 	}
 	for name, hint := range map[string]string{
 		"fs.lst": "did you mean fs.list?", "fs__lst": "did you mean fs.list?", "fs/lst": "did you mean fs.list?",
-		"lst": "available: lua_eval", "no.lst": "namespaces: fs",
+		"lst": "available: lua_eval", "no.lst": "namespaces: fs", "fs.two_of": "did you mean fs.two-of or fs.two.of",
 	} {
 		_, err := c.Resolve(t.Context(), name)
 		if f := wantFault(t, err, fault.ToolNotFound); !strings.Contains(f.Hint, hint) {
 			t.Errorf("Resolve(%q): hint %q, want %q", name, f.Hint, hint)
+		}
+	}
+}
+
+// TestOutputOf checks that the learned schema stands in for one that a server does not declare.
+func TestOutputOf(t *testing.T) {
+	t.Parallel()
+	m := newMemory().with("fs", "list", "", nil).with("fs", "read", "", nil)
+	c := open(catalog.Options{Learned: func(ref tool.Ref) json.RawMessage {
+		return map[string]json.RawMessage{"list": json.RawMessage(`{"type":"array"}`)}[ref.Name]
+	}}, m)
+	for name, want := range map[string]string{"list": `{"type":"array"}`, "read": "", "nothing": ""} {
+		if got := c.OutputOf(t.Context(), tool.Ref{Space: "fs", Name: name}); string(got) != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }

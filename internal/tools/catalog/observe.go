@@ -25,7 +25,7 @@ import (
 
 // CallStarted is published when a tool call begins.
 type CallStarted struct {
-	Call      uint64 `json:"call"` // the same in CallEnded
+	Call      uint64 `json:"call"` // the same in tool.call_ended
 	Namespace string `json:"namespace"`
 	Tool      string `json:"tool"`
 	Caller    string `json:"caller,omitempty"`
