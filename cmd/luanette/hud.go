@@ -10,9 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"runtime"
-	"strconv"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"text/tabwriter"
@@ -239,10 +241,16 @@ type traceCommand struct {
 	settingFlags
 	serverFlag
 	tokenFlag
-	ID    string `arg:"" optional:"" help:"The trace to show as a tree of its steps; lists the latest traces if omitted."`
+	ID    string `arg:"" optional:"" help:"The trace to show as a tree of its steps, or the beginning of its id; lists the latest traces if omitted."`
 	Limit int    `default:"20" help:"How many to list."`
+	All   bool   `help:"List also requests that only ask what there is, or how far a job is."`
 	JSON  bool   `help:"Print JSON."`
 }
+
+// asking are requests that commands and clients repeat to follow what others do.
+var asking = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(initialize|ping|server/discover|[a-z/]+/list|tools/call job_(poll|status|logs))$`)
+})
 
 // Help is shown by `luanette trace --help`.
 func (traceCommand) Help() string {
@@ -251,12 +259,12 @@ list names the tools that each request called, also through call_tool, a script 
 /mcp/NAME.
 
   luanette trace
-  luanette trace 4bf92f3577b34da6a3ce929d0e0e4736`
+  luanette trace 4bf92f35`
 }
 
 // Run lists traces, or shows one.
 func (c *traceCommand) Run(ctx context.Context, proc *process) error {
-	path := "/api/v1/traces?limit=" + strconv.Itoa(c.Limit)
+	path := fmt.Sprintf("/api/v1/traces?limit=%d", mostTraces)
 	if c.ID != "" {
 		path = "/api/v1/traces/" + url.PathEscape(c.ID)
 	}
@@ -268,7 +276,7 @@ func (c *traceCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
+	if c.JSON && c.ID != "" {
 		return printJSON(proc.Stdout, raw)
 	}
 	if c.ID != "" {
@@ -278,12 +286,24 @@ func (c *traceCommand) Run(ctx context.Context, proc *process) error {
 		}
 		return printTrace(proc.Stdout, &one)
 	}
-	var list struct{ Traces []telemetry.Trace }
+	var list struct {
+		Traces []telemetry.Trace `json:"traces"`
+	}
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return fault.Wrap(fault.Upstream, err, "read the server's response")
 	}
+	if !c.All {
+		list.Traces = slices.DeleteFunc(list.Traces, func(t telemetry.Trace) bool { return asking().MatchString(t.Name) })
+	}
+	list.Traces = list.Traces[:min(c.Limit, len(list.Traces))]
+	if c.JSON {
+		return printValue(proc, list)
+	}
 	return listTraces(proc, list.Traces)
 }
+
+// mostTraces is more than a server stores.
+const mostTraces = 100_000
 
 func listTraces(proc *process, traces []telemetry.Trace) error {
 	if len(traces) == 0 {

@@ -25,6 +25,7 @@ import (
 type live struct {
 	proc   *process
 	prompt func(question string) (string, error) // asks the person if another reader owns the terminal; may be nil
+	none   string                                // how a REPL shows that the value is nil; "" shows nothing
 
 	mu    sync.Mutex
 	shown map[int64]bool // numbers of the lines that were printed
@@ -93,17 +94,27 @@ func progressBar(p tool.Progress, width int) string {
 	return bar
 }
 
-// printResult prints the lines that were not printed yet, and the result.
+// printResult prints the lines that were not printed yet, and the result. People get a text
+// of several lines as it is, as that of help.
 func (l *live) printResult(structured json.RawMessage) error {
-	lines, result, err := readAnswer(structured)
+	lines, answer, err := readAnswer(structured)
 	if err != nil {
 		return err
 	}
 	l.lines(lines)
-	if result == nil {
-		return nil
+	var text string
+	switch isText := json.Unmarshal(answer.Result, &text) == nil; {
+	case string(answer.Result) == "null" || answer.Result == nil:
+		if l.none == "" || answer.Silent {
+			return nil
+		}
+		_, err = fmt.Fprintln(l.proc.Stdout, l.none)
+		return err
+	case isText && strings.Contains(text, "\n") && (l.none != "" || terminalWidth(l.proc.Stdout) > 0):
+		_, err = fmt.Fprintln(l.proc.Stdout, strings.TrimSuffix(plainText(text), "\n"))
+		return err
 	}
-	return printJSON(l.proc.Stdout, result)
+	return printJSON(l.proc.Stdout, answer.Result)
 }
 
 // errorText returns the error text of a script. The text ends with the script's output,
@@ -125,23 +136,22 @@ func (l *live) errorText(view tool.View) string {
 	return text
 }
 
-// readAnswer returns the output of a script and its result from the result of a tool.
-// The script's result is nil if there is none.
-func readAnswer(structured json.RawMessage) (lines []script.LogMessage, result json.RawMessage, err error) {
-	var answer struct {
-		Result json.RawMessage
-		Output []struct{ Stream, Text string }
-	}
+// scriptAnswer is the result of a tool that runs a script.
+type scriptAnswer struct {
+	Result json.RawMessage
+	Silent bool // it returned no value
+	Output []struct{ Stream, Text string }
+}
+
+// readAnswer reads the result of a tool that runs a script, and the script's output.
+func readAnswer(structured json.RawMessage) (lines []script.LogMessage, answer scriptAnswer, err error) {
 	if err := json.Unmarshal(structured, &answer); err != nil {
-		return nil, nil, fault.Wrap(fault.Upstream, err, "read result")
+		return nil, answer, fault.Wrap(fault.Upstream, err, "read result")
 	}
 	for i, line := range answer.Output {
 		lines = append(lines, script.LogMessage{Number: int64(i) + 1, Stream: line.Stream, Text: line.Text})
 	}
-	if string(answer.Result) == "null" {
-		answer.Result = nil
-	}
-	return lines, answer.Result, nil
+	return lines, answer, nil
 }
 
 // lines prints the lines that were not printed yet.

@@ -48,7 +48,7 @@ Ctrl-C stops running code, or discards the typed line.`
 func (c *replCommand) Run(ctx context.Context, proc *process) error {
 	ctx = context.WithoutCancel(ctx) // an interrupt ends a turn, not the command
 	return c.withClient(ctx, proc, func(api client.Client) error {
-		r := &repl{flags: &c.clientFlags, proc: proc, api: api, session: c.Session, language: cmp.Or(c.Language, script.Lua)}
+		r := &repl{flags: &c.clientFlags, proc: proc, api: api, session: c.Session, asked: c.Language, language: cmp.Or(c.Language, script.Lua)}
 		if err := r.begin(ctx); err != nil {
 			return err
 		}
@@ -69,6 +69,7 @@ type repl struct {
 	proc     *process
 	api      client.Client
 	session  string
+	asked    string // the language of --language; "" if it was not given
 	language string
 	fresh    bool     // the session was created here and has run no code
 	tools    []string // paths of all tools; loaded on first use
@@ -108,10 +109,15 @@ func (r *repl) findSession(ctx context.Context) error {
 		return fault.Wrap(fault.Upstream, err, "read result of session_list")
 	}
 	for _, one := range list.Sessions {
-		if one.ID == r.session || one.Name == r.session {
-			r.session, r.language = one.ID, one.Language
-			return nil
+		if one.ID != r.session && one.Name != r.session {
+			continue
 		}
+		if asked := r.asked; asked != "" && asked != one.Language {
+			return fault.New(fault.InvalidParams, "the session %s is in %s", r.session, languageNames[one.Language]).
+				WithHint("leave --language out to continue it, or give another --session")
+		}
+		r.session, r.language = one.ID, one.Language
+		return nil
 	}
 	if !strings.HasPrefix(r.session, "s-") {
 		return r.create(ctx, r.session)
@@ -259,6 +265,7 @@ func (r *repl) run(ctx context.Context, code string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	shown := newLive(r.proc)
+	shown.none = map[string]string{script.Lua: "nil", script.JavaScript: "null"}[r.language]
 	if r.lines != nil {
 		shown.prompt = r.lines.Prompt
 	}

@@ -2,11 +2,13 @@ package main
 
 import (
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
@@ -92,6 +94,35 @@ func TestCompletionInASession(t *testing.T) {
 		if got := r.complete(t.Context(), word); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}
+	}
+}
+
+// TestREPLShowsWhatIsThere checks that nil, functions and texts of several lines are shown as
+// people read them, and nothing for a statement.
+func TestREPLShowsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	r, out := startREPL(t)
+	for _, code := range []string{"x = 1", "print('said')", "nothing", "return map", "'one\\ntwo'", "'one'", "help('kv.get')"} {
+		if err := r.run(t.Context(), code); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := regexp.MustCompile("^said\nnil\n\"function: .*\"\none\ntwo\n\"one\"\n## kv.get\\(key, default\\?\\)\nThe value of a key; ")
+	if got := out.String(); !want.MatchString(got) {
+		t.Errorf("printed %q", got)
+	}
+}
+
+func TestSessionOfAnotherLanguage(t *testing.T) {
+	t.Parallel()
+	r, _ := startREPL(t)
+	again := &repl{flags: r.flags, proc: r.proc, api: r.api, session: r.session, asked: script.JavaScript, language: script.JavaScript}
+	if err := again.begin(t.Context()); fault.CodeOf(err) != fault.InvalidParams || !strings.Contains(err.Error(), "is in Lua 5.4") {
+		t.Errorf("a session in Lua with --language javascript: %v", err)
+	}
+	again.asked = ""
+	if err := again.begin(t.Context()); err != nil || again.language != script.Lua {
+		t.Errorf("the same without --language: %q, %v", again.language, err)
 	}
 }
 

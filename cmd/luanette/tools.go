@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,12 +16,13 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
 // toolsCommand is `luanette tools`.
 type toolsCommand struct {
 	clientFlags
-	Query     []string `arg:"" optional:"" help:"Words that describe the tool; lists all tools if omitted."`
+	Query     []string `arg:"" optional:"" help:"Words that describe the tool, or the name of one as NAMESPACE.TOOL, which is shown with its parameters; lists all tools if omitted."`
 	Namespace string   `short:"n" placeholder:"NS" complete:"upstream" help:"Only tools of this upstream."`
 	Limit     int      `default:"20" help:"Maximum number of matches."`
 	refreshFlag
@@ -49,6 +50,9 @@ func (c *toolsCommand) Run(ctx context.Context, proc *process) error {
 		return c.forget(ctx, proc)
 	}
 	if len(c.Query) > 0 {
+		if shown, err := c.show(ctx, proc); shown || err != nil {
+			return err
+		}
 		return c.search(ctx, proc)
 	}
 	return c.list(ctx, proc)
@@ -70,6 +74,27 @@ func (c *toolsCommand) forget(ctx context.Context, proc *process) error {
 	}
 	fmt.Fprintf(proc.Stdout, "forgot %d words of searches\n", answer.Forgotten)
 	return nil
+}
+
+// show prints the tool with its parameters if the query is exactly its name.
+func (c *toolsCommand) show(ctx context.Context, proc *process) (shown bool, err error) {
+	name := c.Query[0]
+	if len(c.Query) > 1 || !strings.Contains(name, ".") {
+		return false, nil
+	}
+	c.Archive = true
+	view, err := c.call(ctx, proc, "get_tool_definitions", map[string]any{"names": []string{name}})
+	if err != nil {
+		return false, err
+	}
+	var answer struct{ Tools []json.RawMessage }
+	if err := json.Unmarshal(view.Structured, &answer); err != nil {
+		return false, fault.Wrap(fault.Upstream, err, "read definition of %s", name)
+	}
+	if len(answer.Tools) == 0 {
+		return false, nil
+	}
+	return true, c.print(proc, view)
 }
 
 func (c *toolsCommand) search(ctx context.Context, proc *process) error {
@@ -148,8 +173,9 @@ type callCommand struct {
 // Help is shown by `luanette call --help`.
 func (callCommand) Help() string {
 	return `The tool's schema determines how a value is read: n=4 is a number if the argument
-is a number, otherwise a string. key:=JSON passes JSON unchanged:
-tags:='["a","b"]'.`
+is a number, otherwise a string; tags='["a","b"]' is a list if it is an array, and an
+object is written as JSON, too. key:=JSON passes JSON whatever the schema says. A name
+with hyphens can be written with underscores: everything.get_sum.`
 }
 
 // Run calls the tool and prints its result.
@@ -219,9 +245,7 @@ func argumentTypes(ctx context.Context, proc *process, api client.Client, name s
 	}
 	var answer struct {
 		Tools []struct {
-			Input struct {
-				Properties map[string]struct{ Type any }
-			} `json:"input_schema"`
+			Input json.RawMessage `json:"input_schema"`
 		}
 	}
 	if err := json.Unmarshal(view.Structured, &answer); err != nil {
@@ -229,25 +253,9 @@ func argumentTypes(ctx context.Context, proc *process, api client.Client, name s
 	}
 	types := map[string]string{}
 	for _, t := range answer.Tools {
-		for key, property := range t.Input.Properties {
-			types[key] = onlyType(property.Type)
-		}
+		maps.Copy(types, typedecl.Kinds(t.Input))
 	}
 	return types, nil
-}
-
-// onlyType is the type of a schema besides null; "" if there are several.
-func onlyType(declared any) string {
-	list, several := declared.([]any)
-	if !several {
-		list = []any{declared}
-	}
-	list = slices.DeleteFunc(list, func(kind any) bool { return kind == "null" })
-	if len(list) != 1 {
-		return ""
-	}
-	kind, _ := list[0].(string)
-	return kind
 }
 
 // tokensCommand is `luanette tokens`.

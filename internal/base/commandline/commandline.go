@@ -61,8 +61,12 @@ func Pair(pair string, typeOf func(key string) string) (key string, value json.R
 		}
 		return bare, json.RawMessage(text), nil
 	}
-	if kind := typeOf(key); kind != "" && kind != "string" && json.Valid([]byte(text)) {
+	kind, valid := typeOf(key), json.Valid([]byte(text))
+	switch {
+	case kind != "" && kind != "string" && valid:
 		return key, json.RawMessage(text), nil
+	case kind == "object" || kind == "array":
+		return "", nil, fault.New(fault.InvalidParams, "argument %s: %q is not JSON", key, text).WithHint("it is an %s: write it as JSON", kind)
 	}
 	value, err = json.Marshal(text)
 	return key, value, err

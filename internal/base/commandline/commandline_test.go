@@ -33,15 +33,15 @@ func TestSplitAndJoin(t *testing.T) {
 
 func TestPair(t *testing.T) {
 	t.Parallel()
-	types := map[string]string{"n": "integer", "s": "string"}
+	types := map[string]string{"n": "integer", "s": "string", "o": "object", "l": "array"}
 	typeOf := func(key string) string { return types[key] }
-	for pair, want := range map[string]string{"n=4": "n 4", "n=four": `n "four"`, "s=4": `s "4"`, "x=true": `x "true"`, `x:=[1]`: "x [1]", "x=a=b": `x "a=b"`} {
+	for pair, want := range map[string]string{"n=4": "n 4", "n=four": `n "four"`, "s=4": `s "4"`, "x=true": `x "true"`, `x:=[1]`: "x [1]", `o={"a":1}`: `o {"a":1}`, `l=[1]`: "l [1]", "x=a=b": `x "a=b"`} {
 		key, value, err := commandline.Pair(pair, typeOf)
 		if err != nil || key+" "+string(value) != want {
 			t.Errorf("%s: %s %s, %v", pair, key, value, err)
 		}
 	}
-	for _, pair := range []string{"x", "=x", "x:={"} {
+	for _, pair := range []string{"x", "=x", "x:={", "o=a", "l=1,2"} {
 		if _, _, err := commandline.Pair(pair, typeOf); err == nil {
 			t.Errorf("%s was read", pair)
 		}

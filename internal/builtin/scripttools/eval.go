@@ -28,6 +28,7 @@ type evalIn struct {
 // Evaluated is the result of lua_eval.
 type Evaluated struct {
 	Result     toolset.JSON `json:"result" schema:"-"` // can be anything
+	Silent     bool         `json:"silent,omitempty" jsonschema:"true if it returned no value; then result is null"`
 	DurationMS int64        `json:"duration_ms"`
 	Output     []OutputLine `json:"output" jsonschema:"what it printed and logged"`
 	Warnings   []string     `json:"warnings,omitempty" jsonschema:"values that could not be saved"`
@@ -75,7 +76,7 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 	}
 	call.Caller.Report(1, "Complete")
 	return tool.Output(evalText(done), Evaluated{
-		Result: done.Result, DurationMS: done.Duration.Milliseconds(), Output: outputLines(done.Output), Warnings: done.Warnings,
+		Result: done.Result, Silent: done.Silent, DurationMS: done.Duration.Milliseconds(), Output: outputLines(done.Output), Warnings: done.Warnings,
 	})
 }
 
@@ -127,7 +128,7 @@ const (
 
 // Attributed adds the script's file and the typed params to a request.
 func Attributed(call tool.Call, q script.Request) script.Request {
-	if file, ok := rawjson.GetText(call.Meta, FileKey); ok && q.Hash.IsZero() {
+	if file, ok := rawjson.GetText(call.Meta, FileKey); ok {
 		q.Name = fileLabel(file)
 	}
 	if raw, ok := rawjson.Get(call.Meta, TypedKey); ok && json.Unmarshal(raw, &q.TypedParams) != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,25 +119,33 @@ func (t *Traces) List(ctx context.Context, limit int) []Trace {
 	return list[:min(limit, len(list))]
 }
 
+// leastPrefix is how much of a trace's id is enough to name it.
+const leastPrefix = 4
+
 // Get returns a trace with those of its spans that the principal of ctx sees, in the order
-// they began.
+// they began. The beginning of the id is enough if no other trace that they see has it.
 func (t *Traces) Get(ctx context.Context, id string) (Trace, bool) {
-	parsed, err := trace.TraceIDFromHex(id)
-	if t == nil || err != nil {
+	if t == nil || len(id) < leastPrefix {
 		return Trace{}, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gather()
-	place, found := t.places[parsed]
-	if !found {
+	var found storedTrace
+	matches := 0
+	for i := range t.ring {
+		if !strings.HasPrefix(t.ring[i].id.String(), strings.ToLower(id)) {
+			continue
+		}
+		if seen, ok := t.ring[i].visible(principal.Of(ctx)); ok {
+			found = seen
+			matches++
+		}
+	}
+	if matches != 1 {
 		return Trace{}, false
 	}
-	seen, ok := t.ring[place].visible(principal.Of(ctx))
-	if !ok {
-		return Trace{}, false
-	}
-	return seen.whole(), true
+	return found.whole(), true
 }
 
 // add stores a span that has ended; it must not change any more.
@@ -206,7 +215,7 @@ func (t *Traces) JSON(ctx context.Context, id string) (json.RawMessage, error) {
 	found, ok := t.Get(ctx, id)
 	if !ok {
 		return nil, fault.New(fault.NotFound, "no trace %q", id).
-			WithHint("the id has 32 hex digits; only the latest traces are stored, see hud.recent_traces")
+			WithHint("the id has 32 hex digits, of which the first that no other trace has are enough; only the latest traces are stored, see hud.recent_traces")
 	}
 	if found.Spans == nil {
 		found.Spans = []Span{}

@@ -29,6 +29,12 @@ func TestTracesAreStored(t *testing.T) {
 			if !found || whole.Name != "request" || !whole.Failed || whole.Count != 2 {
 				t.Fatalf("stored: %v %+v", found, whole)
 			}
+			if again, found := tel.Traces().Get(t.Context(), strings.ToUpper(id[:6])); !found || again.ID != id {
+				t.Errorf("by the beginning of its id: %v %+v", found, again)
+			}
+			if _, found := tel.Traces().Get(t.Context(), id[:3]); found {
+				t.Error("found by too little of its id")
+			}
 			outer, inner := whole.Spans[0], whole.Spans[1]
 			if inner.Parent != outer.ID || outer.Parent != "" || outer.Attributes["tool"] != "fs.read" {
 				t.Errorf("outer %+v, inner %+v", outer, inner)

@@ -33,6 +33,54 @@ func Signature(schema json.RawMessage) string {
 	return "(" + redact.Cut(strings.Join(shown, ", "), longestSignature) + ")"
 }
 
+// Kinds returns the JSON type of each property of a schema that has only one besides null:
+// string, integer, number, boolean, object or array. References are followed.
+func Kinds(schema json.RawMessage) map[string]string {
+	f, _ := read(schema)
+	kinds := map[string]string{}
+	for _, one := range f.fields {
+		if name := one.form.jsonType(); name != "" {
+			kinds[one.name] = name
+		}
+	}
+	return kinds
+}
+
+// jsonType returns the only JSON type of a form besides null; "" if there are several, or any.
+func (f *form) jsonType() string {
+	switch f = f.widened(); f.kind {
+	case named:
+		return f.ref.form.jsonType()
+	case union:
+		found := ""
+		for _, part := range f.parts {
+			name := part.jsonType()
+			if part.kind == null || name == found {
+				continue
+			}
+			if name == "" || found != "" {
+				return ""
+			}
+			found = name
+		}
+		return found
+	case both:
+		for _, part := range f.parts {
+			if name := part.jsonType(); name != "" {
+				return name
+			}
+		}
+		return ""
+	case list, tuple:
+		return "array"
+	default:
+		return jsonTypes[f.kind]
+	}
+}
+
+// jsonTypes are the names of kinds in JSON Schema.
+var jsonTypes = map[kind]string{boolean: "boolean", integer: "integer", number: "number", text: "string", object: "object"}
+
 // Line writes a type on one line, such as {name: string, size?: integer}[].
 func Line(schema json.RawMessage) string {
 	f, _ := read(schema)

@@ -351,7 +351,7 @@ func (s *Server) trace(w http.ResponseWriter, r *http.Request) error {
 	whole, found := s.options.Traces.Get(r.Context(), r.PathValue("id"))
 	if !found {
 		return fault.New(fault.NotFound, "trace %q is not stored", r.PathValue("id")).
-			WithHint("only recent traces are stored; hud.recent_traces in luanette.toml sets how many")
+			WithHint("more digits may be needed, if another trace begins with the same; only recent traces are stored: hud.recent_traces in luanette.toml sets how many")
 	}
 	httpjson.JSON(w, http.StatusOK, whole)
 	return nil

@@ -156,6 +156,22 @@ func TestOutputBelongsToItsTurn(t *testing.T) {
 	}
 }
 
+// TestFunctionIsShown checks that a session shows a function that was typed to see it.
+func TestFunctionIsShown(t *testing.T) {
+	t.Parallel()
+	p := openSessions(t, t.TempDir(), nil, Options{})
+	id := p.create(t)
+	done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: "return map"})
+	if err != nil || !strings.HasPrefix(string(done.Result), `"function: `) {
+		t.Errorf("%s, %v", done.Result, err)
+	}
+	for code, silent := range map[string]bool{"x = 1": true, "print(x)": true, "nil": false, "return nothing": false} {
+		if done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: code}); err != nil || done.Silent != silent || string(done.Result) != "null" {
+			t.Errorf("%s: silent is %v, the result %s, %v", code, done.Silent, done.Result, err)
+		}
+	}
+}
+
 func TestErrorsKeepTheSession(t *testing.T) {
 	t.Parallel()
 	p := openSessions(t, t.TempDir(), nil, Options{})
@@ -164,7 +180,7 @@ func TestErrorsKeepTheSession(t *testing.T) {
 	for code, want := range map[string]string{
 		"x = 2 error('no')":      "turn2:1: no",
 		"x = = 2":                "unexpected symbol",
-		"return print":           "function",
+		"return {print}":         "function",
 		"mcp.calc.fail{}":        "the abacus is broken",
 		"\n\n\nlocal a = fail()": "turn1:3: boom",
 	} {
