@@ -29,12 +29,13 @@ type Info struct {
 	slot int
 }
 
-// Joined is published by a node that registers, Gone by the node that removes a dead one.
 type (
+	// Joined is published when a node registers.
 	Joined struct {
 		Node string `json:"id"`
 		Name string `json:"name"`
 	}
+	// Gone is published when a node has found another one dead.
 	Gone struct {
 		Node     string `json:"id"`
 		Name     string `json:"name"`

@@ -1,7 +1,9 @@
 package node_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -231,6 +233,23 @@ func kill(t *testing.T, n *node.Node, d *db.DB) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A node that restarts does not report that it is gone itself.
+func TestARestartIsNoDeath(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		killed, d := join(t, url, "box")
+		kill(t, killed, d)
+		var log bytes.Buffer
+		again, _ := joinWith(t, url, node.Options{Name: "box", Silence: silence(url), Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if again.Name() != "box" || strings.Contains(log.String(), "gone") {
+			t.Errorf("%s joined, and logged %q", again.Name(), log.String())
+		}
+		if err := again.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A node that restarts gets its claim and its name again at once.

@@ -232,7 +232,14 @@ func (n *Node) deleteRow(ctx context.Context, i Info, now time.Time) error {
 		return tx.Notify(topic, "gone")
 	})
 	if err == nil && deleted {
-		n.options.Log.InfoContext(ctx, "node is gone", "name", i.Name, "silent", silent.Round(time.Millisecond))
+		n.mu.Lock()
+		earlier := i.Name == n.options.Name && i.LastSeen.Before(n.since)
+		n.mu.Unlock()
+		if earlier { // somebody has restarted it, and knows
+			n.options.Log.DebugContext(ctx, "earlier run of this node removed", "name", i.Name, "ended", silent.Round(time.Millisecond))
+		} else {
+			n.options.Log.InfoContext(ctx, "node is gone", "name", i.Name, "silent", silent.Round(time.Millisecond))
+		}
 		n.options.Events.Publish(Gone{Node: i.ID, Name: i.Name, SilentMS: silent.Milliseconds()})
 	}
 	return err

@@ -91,9 +91,8 @@ func (r Remote) MarshalJSON() ([]byte, error) { return r.Data, nil }
 // Missed replaces events that a subscription dropped. Its event has the sequence
 // number of the newest of them.
 type Missed struct {
-	// Count is how many events are missing. It is exact if the reader was too slow. If
-	// the reader asked for events older than the bus stores, it counts those of all
-	// types. Zero means unknown, because After was not a number of this bus.
+	// How many events are missing: exact if the reader was too slow; of all types if the
+	// reader asked for events older than the bus stores; 0 if that is not known.
 	Count uint64 `json:"count"`
 }
 

@@ -414,7 +414,7 @@ func originalNamed(tools []tool.Info, name string) string {
 // call.
 func (h *Hooks) failed(ctx context.Context, hook string, ref tool.Ref, err error) error {
 	options := h.script.options
-	if left, tell := h.reports.due(hook, options.Clock.Now()); tell {
+	if left, tell := h.reports.due(hook+" "+ref.String(), options.Clock.Now()); tell {
 		options.Log.WarnContext(ctx, "hook failed", "hook", hook, "tool", ref.String(), "error", err, "suppressed", left)
 	}
 	options.Events.Publish(HookFailed{Hook: hook, Namespace: ref.Space, Tool: ref.Name, Error: err.Error()})
@@ -425,10 +425,10 @@ func (h *Hooks) failed(ctx context.Context, hook string, ref tool.Ref, err error
 		WithHint("the owner of this server finds the reason in its log")
 }
 
-// reports decides which failures are logged: one per hook every ten seconds.
+// reports decides which failures are logged: one per hook and tool every ten seconds.
 type reports struct {
 	mu   sync.Mutex
-	last map[string]report
+	last map[string]report // by hook and tool
 }
 
 type report struct {
@@ -436,19 +436,19 @@ type report struct {
 	left int // failures since then that were not logged
 }
 
-func (r *reports) due(hook string, now time.Time) (left int, tell bool) {
+func (r *reports) due(what string, now time.Time) (left int, tell bool) {
 	const pause = 10 * time.Second
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
 		r.last = map[string]report{}
 	}
-	last, known := r.last[hook]
+	last, known := r.last[what]
 	if known && now.Sub(last.at) < pause {
 		last.left++
-		r.last[hook] = last
+		r.last[what] = last
 		return 0, false
 	}
-	r.last[hook] = report{at: now}
+	r.last[what] = report{at: now}
 	return last.left, true
 }

@@ -306,6 +306,11 @@ func TestFailuresAreReported(t *testing.T) {
 	if n := strings.Count(m.log.String(), "hook failed"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, m.log)
 	}
+	second := hookedCall(`{}`)
+	second.Ref.Name = "subtract"
+	if _, _, err := hooks.ToolCall(t.Context(), second); err != nil || strings.Count(m.log.String(), "hook failed") != 2 {
+		t.Errorf("the failure of another tool is not logged: %v\n%s", err, m.log)
+	}
 }
 
 // TestHandlersOfStartup checks that event handlers of startup.lua receive later events.
