@@ -179,12 +179,12 @@ func (Revoked) EventType() string { return "key.revoked" }
 func (e Revoked) EventKey() string { return e.Name }
 
 // publish publishes the event of a change and calls OnChange.
-func (r *Store) publish(ctx context.Context, p event.Payload, name string) {
-	if r.options.Bus != nil {
-		r.options.Bus.PublishFor(principal.OwnerOf(ctx), p)
+func (s *Store) publish(ctx context.Context, p event.Payload, name string) {
+	if s.options.Bus != nil {
+		s.options.Bus.PublishFor(principal.OwnerOf(ctx), p)
 	}
-	if r.options.OnChange != nil {
-		r.options.OnChange(ctx, p.EventType(), name)
+	if s.options.OnChange != nil {
+		s.options.OnChange(ctx, p.EventType(), name)
 	}
 }
 

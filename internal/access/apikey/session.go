@@ -28,84 +28,84 @@ const (
 )
 
 // BeginSession starts a session for a token. Only the hash of the cookie is stored.
-func (r *Store) BeginSession(ctx context.Context, token string) (cookie string, p principal.Principal, err error) {
-	if p, err = r.Authenticate(ctx, token); err != nil {
+func (s *Store) BeginSession(ctx context.Context, token string) (cookie string, p principal.Principal, err error) {
+	if p, err = s.Authenticate(ctx, token); err != nil {
 		return "", p, err
 	}
-	now := r.options.Now()
-	s := session{HashOf(token), now.Add(sessionLength)}
+	now := s.options.Now()
+	begun := session{HashOf(token), now.Add(sessionLength)}
 	if p.ID == principal.LocalID {
-		s.expires = now.Add(ownerLength)
+		begun.expires = now.Add(ownerLength)
 	}
-	if !p.Expires.IsZero() && p.Expires.Before(s.expires) {
-		s.expires = p.Expires
+	if !p.Expires.IsZero() && p.Expires.Before(begun.expires) {
+		begun.expires = p.Expires
 	}
-	p.Expires = s.expires
+	p.Expires = begun.expires
 	cookie = rand.Text()
 	hash := HashOf(cookie)
-	err = r.db.Write(ctx, func(tx *db.Tx) error {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE expires < $1", db.UnixMicro(now)); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, "INSERT INTO access_sessions (hash, token, created, expires) VALUES ($1, $2, $3, $4)",
-			hash[:], s.token[:], db.UnixMicro(now), db.UnixMicro(s.expires))
+			hash[:], begun.token[:], db.UnixMicro(now), db.UnixMicro(begun.expires))
 		return err
 	})
 	return cookie, p, err
 }
 
 // Session returns the principal of a session cookie.
-func (r *Store) Session(ctx context.Context, cookie string) (principal.Principal, error) {
+func (s *Store) Session(ctx context.Context, cookie string) (principal.Principal, error) {
 	hash := HashOf(cookie)
-	if err := r.renew(ctx); err != nil {
+	if err := s.renew(ctx); err != nil {
 		return principal.Anonymous(), err
 	}
-	r.mu.Lock()
-	s, seen := r.sessions[hash]
-	r.mu.Unlock()
+	s.mu.Lock()
+	begun, seen := s.sessions[hash]
+	s.mu.Unlock()
 	if !seen {
 		var err error
-		if s, err = r.loadSession(ctx, hash); err != nil {
+		if begun, err = s.loadSession(ctx, hash); err != nil {
 			return principal.Anonymous(), err
 		}
-		r.mu.Lock()
-		r.sessions[hash] = s
-		r.mu.Unlock()
+		s.mu.Lock()
+		s.sessions[hash] = begun
+		s.mu.Unlock()
 	}
-	if !r.options.Now().Before(s.expires) {
+	if !s.options.Now().Before(begun.expires) {
 		return principal.Anonymous(), errSession
 	}
-	p, err := r.find(ctx, s.token)
-	if err == nil && (p.Expires.IsZero() || s.expires.Before(p.Expires)) {
-		p.Expires = s.expires
+	p, err := s.find(ctx, begun.token)
+	if err == nil && (p.Expires.IsZero() || begun.expires.Before(p.Expires)) {
+		p.Expires = begun.expires
 	}
 	return p, err
 }
 
 var errSession = fault.New(fault.NeedsAuth, "the session has ended").WithHint("log in again with your key")
 
-func (r *Store) loadSession(ctx context.Context, hash Hash) (s session, err error) {
+func (s *Store) loadSession(ctx context.Context, hash Hash) (begun session, err error) {
 	var token []byte
-	err = r.db.QueryRow(ctx, "SELECT token, expires FROM access_sessions WHERE hash = $1", hash[:]).Scan(&token, db.Micros(&s.expires))
+	err = s.db.QueryRow(ctx, "SELECT token, expires FROM access_sessions WHERE hash = $1", hash[:]).Scan(&token, db.Micros(&begun.expires))
 	if errors.Is(err, sql.ErrNoRows) {
-		return s, errSession
+		return begun, errSession
 	}
-	copy(s.token[:], token)
-	return s, err
+	copy(begun.token[:], token)
+	return begun, err
 }
 
 // EndSession ends a session.
-func (r *Store) EndSession(ctx context.Context, cookie string) error {
+func (s *Store) EndSession(ctx context.Context, cookie string) error {
 	hash := HashOf(cookie)
-	err := r.db.Write(ctx, func(tx *db.Tx) error {
+	err := s.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE hash = $1", hash[:]); err != nil {
 			return err
 		}
 		return tx.Notify(Topic, "session")
 	})
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.sessions, hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, hash)
 	return err
 }
 

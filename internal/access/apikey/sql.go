@@ -35,11 +35,11 @@ func scan(row db.Scanner) (k Key, err error) {
 }
 
 // load reads the table if its version differs from known, else only the version.
-func (r *Store) load(ctx context.Context) (version [2]int64, list []Key, err error) {
-	r.mu.Lock()
-	known := r.version
-	r.mu.Unlock()
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
+func (s *Store) load(ctx context.Context) (version [2]int64, list []Key, err error) {
+	s.mu.Lock()
+	known := s.version
+	s.mu.Unlock()
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		err := tx.QueryRow(ctx, "SELECT count(*), CAST(coalesce(sum(version), 0) AS BIGINT) FROM access_keys").Scan(&version[0], &version[1])
 		if err != nil || version == known {
 			return err
@@ -51,8 +51,8 @@ func (r *Store) load(ctx context.Context) (version [2]int64, list []Key, err err
 }
 
 // Create creates a key. The token is returned here and never again.
-func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err error) {
-	now := r.options.Now()
+func (s *Store) Create(ctx context.Context, k Key) (_ Key, token string, err error) {
+	now := s.options.Now()
 	k.Created, k.Revoked, k.Used, k.Fixed = now.UTC().Truncate(time.Microsecond), time.Time{}, time.Time{}, false
 	if err := k.Check(); err != nil {
 		return k, "", err
@@ -66,10 +66,10 @@ func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err err
 	if err != nil {
 		return k, "", err
 	}
-	if slices.ContainsFunc(r.options.Fixed, func(f Key) bool { return f.ref() == k.ref() }) {
+	if slices.ContainsFunc(s.options.Fixed, func(f Key) bool { return f.ref() == k.ref() }) {
 		return k, "", k.taken()
 	}
-	err = r.db.Write(ctx, func(tx *db.Tx) error {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO access_keys (owner, name, hash, rights, created, expires) VALUES ($1, $2, $3, $4, $5, $6)",
 			k.ref().owner, k.Name, k.Hash[:], string(rights), db.UnixMicro(k.Created), db.UnixMicro(k.Expires))
 		if err != nil {
@@ -81,12 +81,12 @@ func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err err
 		return k, "", k.taken()
 	}
 	if err == nil {
-		err = r.refreshOwn(ctx)
+		err = s.refreshOwn(ctx)
 	}
 	if err != nil {
 		return k, "", err
 	}
-	r.publish(ctx, Created{Name: k.Name, Scopes: k.Scopes}, k.ID())
+	s.publish(ctx, Created{Name: k.Name, Scopes: k.Scopes}, k.ID())
 	return k, token, nil
 }
 
@@ -97,16 +97,16 @@ func (k *Key) taken() error {
 }
 
 // List returns all keys, those of the configuration first, then by age.
-func (r *Store) List(ctx context.Context) (list []Key, err error) {
-	list, err = db.Find(ctx, r.db, scan, "SELECT "+columns+" FROM access_keys ORDER BY created, owner, name")
+func (s *Store) List(ctx context.Context) (list []Key, err error) {
+	list, err = db.Find(ctx, s.db, scan, "SELECT "+columns+" FROM access_keys ORDER BY created, owner, name")
 	if err != nil {
 		return nil, err
 	}
-	list = slices.Concat(r.options.Fixed, list)
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	list = slices.Concat(s.options.Fixed, list)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range list {
-		if at := r.used[list[i].Hash]; at.After(list[i].Used) {
+		if at := s.used[list[i].Hash]; at.After(list[i].Used) {
 			list[i].Used = at.UTC()
 		}
 	}
@@ -115,8 +115,8 @@ func (r *Store) List(ctx context.Context) (list []Key, err error) {
 
 // Find returns the key that somebody names by its ID or name, among those that are theirs to
 // name.
-func (r *Store) Find(ctx context.Context, named string, theirs func(Key) bool) (Key, error) {
-	list, err := r.List(ctx)
+func (s *Store) Find(ctx context.Context, named string, theirs func(Key) bool) (Key, error) {
+	list, err := s.List(ctx)
 	if err != nil {
 		return Key{}, err
 	}
@@ -147,8 +147,8 @@ func (r *Store) Find(ctx context.Context, named string, theirs func(Key) bool) (
 
 // Revoke revokes the key that its ID or name names, and ends its browser sessions. The key stays
 // listed.
-func (r *Store) Revoke(ctx context.Context, named string) (Key, error) {
-	key, err := r.Find(ctx, named, func(Key) bool { return true })
+func (s *Store) Revoke(ctx context.Context, named string) (Key, error) {
+	key, err := s.Find(ctx, named, func(Key) bool { return true })
 	if err != nil {
 		return key, err
 	}
@@ -157,9 +157,9 @@ func (r *Store) Revoke(ctx context.Context, named string) (Key, error) {
 			WithHint("remove it from luanette.toml or the environment")
 	}
 	if key.Revoked.IsZero() {
-		key.Revoked = r.options.Now().UTC().Truncate(time.Microsecond)
+		key.Revoked = s.options.Now().UTC().Truncate(time.Microsecond)
 	}
-	err = r.db.Write(ctx, func(tx *db.Tx) error {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE token = $1", key.Hash[:]); err != nil {
 			return err
 		}
@@ -169,16 +169,16 @@ func (r *Store) Revoke(ctx context.Context, named string) (Key, error) {
 		return tx.Notify(Topic, key.ID())
 	})
 	if err == nil {
-		err = r.refreshOwn(ctx)
+		err = s.refreshOwn(ctx)
 	}
 	if err == nil {
-		r.publish(ctx, Revoked{Name: key.Name}, key.ID())
+		s.publish(ctx, Revoked{Name: key.Name}, key.ID())
 	}
 	return key, err
 }
 
 // refreshOwn reads the keys again after a change by this node.
-func (r *Store) refreshOwn(ctx context.Context) error { return r.Refresh(context.WithoutCancel(ctx)) }
+func (s *Store) refreshOwn(ctx context.Context) error { return s.Refresh(context.WithoutCancel(ctx)) }
 
 // Personal lists the tables with people's keys, and how often they were used.
 func Personal() []personal.Table {

@@ -113,38 +113,38 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 // HasKeys reports whether any key exists, valid or not. Without keys no authentication
 // is needed, which is meant for a server that only its own machine can reach. Once a
 // key was created, authentication stays on, even if all keys are revoked.
-func (r *Store) HasKeys(ctx context.Context) (bool, error) {
-	if err := r.renew(ctx); err != nil {
+func (s *Store) HasKeys(ctx context.Context) (bool, error) {
+	if err := s.renew(ctx); err != nil {
 		return true, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.keys) > 0, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.keys) > 0, nil
 }
 
 // Authenticate returns the principal of a token. The error is fault.Denied if the token
 // is unknown, expired or revoked.
-func (r *Store) Authenticate(ctx context.Context, token string) (principal.Principal, error) {
-	return r.find(ctx, HashOf(token))
+func (s *Store) Authenticate(ctx context.Context, token string) (principal.Principal, error) {
+	return s.find(ctx, HashOf(token))
 }
 
 // find looks a hash up. Its timing may reveal something about the hash, but not about
 // the token.
-func (r *Store) find(ctx context.Context, hash Hash) (principal.Principal, error) {
-	if hash == r.options.Owner && hash != (Hash{}) {
+func (s *Store) find(ctx context.Context, hash Hash) (principal.Principal, error) {
+	if hash == s.options.Owner && hash != (Hash{}) {
 		return principal.Local(), nil
 	}
-	if err := r.renew(ctx); err != nil {
+	if err := s.renew(ctx); err != nil {
 		return principal.Anonymous(), err
 	}
-	r.rereadForUnknown(ctx, hash)
-	now := r.options.Now()
-	r.mu.Lock()
-	key := r.keys[hash]
+	s.rereadForUnknown(ctx, hash)
+	now := s.options.Now()
+	s.mu.Lock()
+	key := s.keys[hash]
 	if key != nil && key.Invalid(now) == "" {
-		r.used[key.Hash] = now
+		s.used[key.Hash] = now
 	}
-	r.mu.Unlock()
+	s.mu.Unlock()
 	switch {
 	case key == nil:
 		return principal.Anonymous(), fault.New(fault.Denied, "Invalid API key")
@@ -152,19 +152,19 @@ func (r *Store) find(ctx context.Context, hash Hash) (principal.Principal, error
 		return principal.Anonymous(), fault.New(fault.Denied, "the key %s is %s", key.Name, key.Invalid(now)).
 			WithHint("ask for a new one: luanette key create")
 	}
-	return r.principal(key)
+	return s.principal(key)
 }
 
 // principal returns what a valid key may do now.
-func (r *Store) principal(key *Key) (principal.Principal, error) {
+func (s *Store) principal(key *Key) (principal.Principal, error) {
 	switch p := key.Principal(); {
 	case key.Person == "":
 		return p, nil
-	case r.options.People == nil:
+	case s.options.People == nil:
 		return principal.Anonymous(), fault.New(fault.Denied, "the key %s is of a person, and people cannot sign in here", key.Name).
 			WithHint("configure an identity provider: docs/people.md")
 	default:
-		return r.options.People.Restrict(p, key.Person)
+		return s.options.People.Restrict(p, key.Person)
 	}
 }
 
@@ -174,23 +174,23 @@ func (r *Store) principal(key *Key) (principal.Principal, error) {
 const maxUnknownReads = 20
 
 // rereadForUnknown reads the table again for an unknown key.
-func (r *Store) rereadForUnknown(ctx context.Context, hash Hash) {
-	now := r.options.Now()
-	r.mu.Lock()
-	known := r.keys[hash] != nil
-	if now.Sub(r.unknownReads.since) > time.Second {
-		r.unknownReads.since, r.unknownReads.looks = now, 0
+func (s *Store) rereadForUnknown(ctx context.Context, hash Hash) {
+	now := s.options.Now()
+	s.mu.Lock()
+	known := s.keys[hash] != nil
+	if now.Sub(s.unknownReads.since) > time.Second {
+		s.unknownReads.since, s.unknownReads.looks = now, 0
 	}
 	if !known {
-		r.unknownReads.looks++
+		s.unknownReads.looks++
 	}
-	many := r.unknownReads.looks > maxUnknownReads
-	r.mu.Unlock()
+	many := s.unknownReads.looks > maxUnknownReads
+	s.mu.Unlock()
 	if known || many {
 		return
 	}
-	if err := r.Refresh(ctx); err != nil {
-		r.options.Log.WarnContext(ctx, "keys not read for one that is not known", "error", err)
+	if err := s.Refresh(ctx); err != nil {
+		s.options.Log.WarnContext(ctx, "keys not read for one that is not known", "error", err)
 	}
 }
 
@@ -198,86 +198,86 @@ func (r *Store) rereadForUnknown(ctx context.Context, hash Hash) {
 // has now. If the key is invalid, deleted or has lost the scopes for tools, the error is
 // fault.Denied. A principal that is neither a key nor a person is returned unchanged, unless
 // its person was blocked.
-func (r *Store) Current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
-	who, err := r.current(ctx, was)
+func (s *Store) Current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
+	who, err := s.current(ctx, was)
 	if err == nil && !who.May(principal.MCP, who.Org) && !who.May(principal.Chat, who.Org) {
 		return principal.Anonymous(), fault.New(fault.Denied, "%s may not call tools any more", who.Title()).WithHint("ask an administrator")
 	}
 	return who, err
 }
 
-func (r *Store) current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
+func (s *Store) current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
 	if was.ID == "" {
 		return principal.Local(), nil
 	}
 	at, ok := refOf(&was)
 	if !ok {
-		if r.options.People != nil && isPerson(was.ID) {
-			return r.options.People.Current(ctx, was)
+		if s.options.People != nil && isPerson(was.ID) {
+			return s.options.People.Current(ctx, was)
 		}
 		if !was.Expires.IsZero() && was.ID != principal.LocalID {
 			was.Expires = time.Time{} // the token was valid when the request came
 		}
 		if was.IsGuest() {
-			if err := r.renew(ctx); err != nil {
+			if err := s.renew(ctx); err != nil {
 				return principal.Anonymous(), err
 			}
 		}
-		return was, r.Check(was)
+		return was, s.Check(was)
 	}
-	if err := r.renew(ctx); err != nil {
+	if err := s.renew(ctx); err != nil {
 		return principal.Anonymous(), err
 	}
-	key, err := r.valid(at)
+	key, err := s.valid(at)
 	if err != nil {
 		return principal.Anonymous(), err
 	}
-	who, err := r.principal(key)
+	who, err := s.principal(key)
 	who.Person = was.Person
 	return who, err
 }
 
 // Check returns an error if the key of an authenticated principal is not valid any more.
 // It uses the cached keys, because it runs before every call.
-func (r *Store) Check(who principal.Principal) error {
+func (s *Store) Check(who principal.Principal) error {
 	if at, ok := refOf(&who); ok {
-		key, err := r.valid(at)
+		key, err := s.valid(at)
 		if err == nil && key.Person != "" {
-			_, err = r.principal(key)
+			_, err = s.principal(key)
 		}
 		return err
 	}
 	if who.IsGuest() && !who.Keyless {
-		return r.checkGuests()
+		return s.checkGuests()
 	}
-	if r.options.People != nil && (isPerson(who.ID) || strings.HasPrefix(who.ID, principal.TokenPrefix)) {
-		return r.options.People.Check(who.ID)
+	if s.options.People != nil && (isPerson(who.ID) || strings.HasPrefix(who.ID, principal.TokenPrefix)) {
+		return s.options.People.Check(who.ID)
 	}
 	return nil
 }
 
 // checkGuests returns an error if guests have no rights any more.
-func (r *Store) checkGuests() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.options.NoGuests && len(r.keys) == 0 {
+func (s *Store) checkGuests() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.options.NoGuests && len(s.keys) == 0 {
 		return nil
 	}
 	return fault.New(fault.Denied, "guests may not use this server any more: it requires keys").WithHint("start it again with a key")
 }
 
 // CheckID is Check for the owner of something that is stored by the ID of a principal.
-func (r *Store) CheckID(id string) error { return r.Check(principal.Principal{ID: id}) }
+func (s *Store) CheckID(id string) error { return s.Check(principal.Principal{ID: id}) }
 
 // valid returns a key, if it is valid.
-func (r *Store) valid(at ref) (*Key, error) {
-	r.mu.Lock()
-	key := r.names[at]
-	r.mu.Unlock()
+func (s *Store) valid(at ref) (*Key, error) {
+	s.mu.Lock()
+	key := s.names[at]
+	s.mu.Unlock()
 	if key == nil {
 		return nil, fault.New(fault.Denied, "the key %s was deleted", at.name).WithHint("use another key")
 	}
-	if over := key.Invalid(r.options.Now()); over != "" {
+	if over := key.Invalid(s.options.Now()); over != "" {
 		return nil, fault.New(fault.Denied, "the key %s is %s", at.name, over).WithHint("use another key")
 	}
 	return key, nil
@@ -285,24 +285,24 @@ func (r *Store) valid(at ref) (*Key, error) {
 
 // renew reads the table again when the cached keys are too old. Callers that come while
 // it is being read use the cached keys.
-func (r *Store) renew(ctx context.Context) error {
+func (s *Store) renew(ctx context.Context) error {
 	now := time.Now()
-	r.mu.Lock()
-	age := now.Sub(r.read)
-	r.mu.Unlock()
-	if age < r.options.MaxAge {
+	s.mu.Lock()
+	age := now.Sub(s.read)
+	s.mu.Unlock()
+	if age < s.options.MaxAge {
 		return nil
 	}
-	if !r.reading.TryLock() {
+	if !s.reading.TryLock() {
 		if age < stale {
 			return nil
 		}
-		r.reading.Lock()
+		s.reading.Lock()
 	}
-	defer r.reading.Unlock()
-	if err := r.reread(context.WithoutCancel(ctx)); err != nil {
+	defer s.reading.Unlock()
+	if err := s.reread(context.WithoutCancel(ctx)); err != nil {
 		if age < stale {
-			r.options.Log.WarnContext(ctx, "keys not read, using those of before", "error", err)
+			s.options.Log.WarnContext(ctx, "keys not read, using those of before", "error", err)
 			return nil
 		}
 		return fault.Wrap(fault.Unavailable, err, "read keys").WithHint("try again when the database is reachable")
@@ -311,33 +311,33 @@ func (r *Store) renew(ctx context.Context) error {
 }
 
 // Refresh reads the table now.
-func (r *Store) Refresh(ctx context.Context) error {
-	r.reading.Lock()
-	defer r.reading.Unlock()
-	return r.reread(ctx)
+func (s *Store) Refresh(ctx context.Context) error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	return s.reread(ctx)
 }
 
 // reread updates the cached keys and calls the watchers if they changed. reading is
 // held.
-func (r *Store) reread(ctx context.Context) error {
+func (s *Store) reread(ctx context.Context) error {
 	began := time.Now()
-	version, list, err := r.load(ctx)
+	version, list, err := s.load(ctx)
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	changed := version != r.version
+	s.mu.Lock()
+	changed := version != s.version
 	if changed {
-		r.setKeys(list)
-		r.version = version
+		s.setKeys(list)
+		s.version = version
 	}
-	r.read = began
-	clear(r.sessions) // other nodes may have ended some
-	watchers := make([]func(), 0, len(r.watchers))
-	for w := range r.watchers {
+	s.read = began
+	clear(s.sessions) // other nodes may have ended some
+	watchers := make([]func(), 0, len(s.watchers))
+	for w := range s.watchers {
 		watchers = append(watchers, *w)
 	}
-	r.mu.Unlock()
+	s.mu.Unlock()
 	if changed {
 		for _, notify := range watchers {
 			notify()
@@ -347,25 +347,25 @@ func (r *Store) reread(ctx context.Context) error {
 }
 
 // setKeys replaces the cached keys, those of the configuration first; mu is held.
-func (r *Store) setKeys(list []Key) {
-	r.keys, r.names = make(map[Hash]*Key, len(list)), make(map[ref]*Key, len(list))
-	for _, all := range [][]Key{r.options.Fixed, list} {
+func (s *Store) setKeys(list []Key) {
+	s.keys, s.names = make(map[Hash]*Key, len(list)), make(map[ref]*Key, len(list))
+	for _, all := range [][]Key{s.options.Fixed, list} {
 		for i := range all {
-			if k := &all[i]; r.names[k.ref()] == nil && r.keys[k.Hash] == nil {
-				r.keys[k.Hash], r.names[k.ref()] = k, k
+			if k := &all[i]; s.names[k.ref()] == nil && s.keys[k.Hash] == nil {
+				s.keys[k.Hash], s.names[k.ref()] = k, k
 			}
 		}
 	}
 }
 
 // Watch calls changed after keys were created or revoked, until stop is called.
-func (r *Store) Watch(changed func()) (stop func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.watchers[&changed] = struct{}{}
+func (s *Store) Watch(changed func()) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watchers[&changed] = struct{}{}
 	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.watchers, &changed)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watchers, &changed)
 	}
 }

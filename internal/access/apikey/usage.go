@@ -25,34 +25,34 @@ func dayOf(t time.Time) int64 { return t.Unix() / int64(dayLength.Seconds()) }
 
 // Spend counts a call against a principal's daily budget, or refuses it. The calls of
 // other nodes are counted within seconds.
-func (r *Store) Spend(ctx context.Context, p principal.Principal) error {
+func (s *Store) Spend(ctx context.Context, p principal.Principal) error {
 	for _, l := range p.Limited() {
 		if l.Budget <= 0 {
 			continue
 		}
-		if err := r.spend(ctx, l); err != nil {
+		if err := s.spend(ctx, l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Store) spend(ctx context.Context, p principal.Limited) error {
-	now := r.options.Now()
+func (s *Store) spend(ctx context.Context, p principal.Limited) error {
+	now := s.options.Now()
 	today := dayOf(now)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t := r.tallies[p.ID]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tallies[p.ID]
 	if t == nil || t.day != today {
-		r.mu.Unlock()
-		known, err := r.spent(ctx, p.ID, today)
-		r.mu.Lock()
+		s.mu.Unlock()
+		known, err := s.spent(ctx, p.ID, today)
+		s.mu.Lock()
 		if err != nil {
 			return err
 		}
-		if t = r.tallies[p.ID]; t == nil || t.day != today {
+		if t = s.tallies[p.ID]; t == nil || t.day != today {
 			t = &tally{day: today, known: known}
-			r.tallies[p.ID] = t
+			s.tallies[p.ID] = t
 		}
 	}
 	if t.known+t.fresh >= int64(p.Budget) {
@@ -64,8 +64,8 @@ func (r *Store) spend(ctx context.Context, p principal.Limited) error {
 }
 
 // spent is the stored usage of a day.
-func (r *Store) spent(ctx context.Context, id string, day int64) (calls int64, err error) {
-	err = r.db.QueryRow(ctx, "SELECT calls FROM access_use WHERE principal = $1 AND day = $2", id, day).Scan(&calls)
+func (s *Store) spent(ctx context.Context, id string, day int64) (calls int64, err error) {
+	err = s.db.QueryRow(ctx, "SELECT calls FROM access_use WHERE principal = $1 AND day = $2", id, day).Scan(&calls)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -78,55 +78,55 @@ const flushEvery = 5 * time.Second
 // Run stores usage periodically, and reads the keys again after notifications and
 // periodically, even without requests: open streams must end when their key is revoked.
 // It returns when ctx ends.
-func (r *Store) Run(ctx context.Context) {
+func (s *Store) Run(ctx context.Context) {
 	var ear sync.WaitGroup
 	defer ear.Wait()
-	ear.Go(func() { r.listen(ctx) })
-	look, flush := time.NewTicker(r.options.MaxAge), time.NewTicker(flushEvery)
+	ear.Go(func() { s.listen(ctx) })
+	look, flush := time.NewTicker(s.options.MaxAge), time.NewTicker(flushEvery)
 	defer look.Stop()
 	defer flush.Stop()
 	for {
 		var err error
 		select {
 		case <-look.C:
-			err = r.renew(ctx)
+			err = s.renew(ctx)
 		case <-flush.C:
-			err = r.Flush(ctx)
+			err = s.Flush(ctx)
 		case <-ctx.Done():
-			_ = r.Flush(context.WithoutCancel(ctx)) // an error loses a few seconds of counting
+			_ = s.Flush(context.WithoutCancel(ctx)) // an error loses a few seconds of counting
 			return
 		}
 		if err != nil && ctx.Err() == nil {
-			r.options.Log.WarnContext(ctx, "usage of keys not stored", "error", err)
+			s.options.Log.WarnContext(ctx, "usage of keys not stored", "error", err)
 		}
 	}
 }
 
 // listen reads the keys again after each notification.
-func (r *Store) listen(ctx context.Context) {
-	_ = r.db.Listen(ctx, Topic, func(db.Notification) { // it ends with ctx
-		if err := r.Refresh(ctx); err != nil && ctx.Err() == nil {
-			r.options.Log.WarnContext(ctx, "keys not read again", "error", err)
+func (s *Store) listen(ctx context.Context) {
+	_ = s.db.Listen(ctx, Topic, func(db.Notification) { // it ends with ctx
+		if err := s.Refresh(ctx); err != nil && ctx.Err() == nil {
+			s.options.Log.WarnContext(ctx, "keys not read again", "error", err)
 		}
 	})
 }
 
 // Flush stores when keys were used and how much of their budgets, and reads the usage of
 // other nodes.
-func (r *Store) Flush(ctx context.Context) error {
-	r.mu.Lock()
-	used := maps.Clone(r.used)
-	clear(r.used)
+func (s *Store) Flush(ctx context.Context) error {
+	s.mu.Lock()
+	used := maps.Clone(s.used)
+	clear(s.used)
 	spent := map[string]tally{}
-	for id, t := range r.tallies {
+	for id, t := range s.tallies {
 		spent[id] = *t
 	}
-	r.mu.Unlock()
+	s.mu.Unlock()
 	if len(used) == 0 && len(spent) == 0 {
 		return nil
 	}
 	totals := map[string]int64{}
-	err := r.db.Write(ctx, func(tx *db.Tx) error {
+	err := s.db.Write(ctx, func(tx *db.Tx) error {
 		for hash, at := range used {
 			if _, err := tx.Exec(ctx, "UPDATE access_keys SET used = $2 WHERE hash = $1 AND used < $2", hash[:], db.UnixMicro(at)); err != nil {
 				return err
@@ -141,16 +141,16 @@ func (r *Store) Flush(ctx context.Context) error {
 			}
 			totals[id] = total
 		}
-		_, err := tx.Exec(ctx, "DELETE FROM access_use WHERE day < $1", dayOf(r.options.Now())-30)
+		_, err := tx.Exec(ctx, "DELETE FROM access_use WHERE day < $1", dayOf(s.options.Now())-30)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for id, total := range totals {
-		if t := r.tallies[id]; t.day == spent[id].day {
+		if t := s.tallies[id]; t.day == spent[id].day {
 			t.known, t.fresh = total, t.fresh-spent[id].fresh
 		}
 	}

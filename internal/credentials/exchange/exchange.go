@@ -101,13 +101,13 @@ func (s Server) key() string {
 }
 
 // Token returns the token for requests to a server. It is cheap as long as one is valid.
-func (x *Exchanger) Token(ctx context.Context, s Server) (string, error) {
-	return x.token(ctx, s, oauth.Refusal{})
+func (e *Exchanger) Token(ctx context.Context, s Server) (string, error) {
+	return e.token(ctx, s, oauth.Refusal{})
 }
 
 // Refused returns another token after the server has refused one.
-func (x *Exchanger) Refused(ctx context.Context, s Server, r oauth.Refusal) (string, error) {
-	had, _ := x.valid(s)
+func (e *Exchanger) Refused(ctx context.Context, s Server, r oauth.Refusal) (string, error) {
+	had, _ := e.valid(s)
 	lacks := r.Challenge.Error == oauth.InsufficientScope
 	switch {
 	case r.Status == http.StatusForbidden && !lacks:
@@ -118,93 +118,93 @@ func (x *Exchanger) Refused(ctx context.Context, s Server, r oauth.Refusal) (str
 		return "", fault.New(fault.Denied, "upstream %s requires scopes that the token already has", s.Name).WithHint("ask the operator of the server")
 	case lacks && len(s.Settings.Scopes) > 0:
 		return "", fault.New(fault.Denied, "upstream %s requires more scopes than are configured", s.Name).WithHint("add them to upstreams.%s.oauth.scopes", s.Name)
-	case !lacks && x.options.Clock.Now().Sub(had.made) < hopeless:
+	case !lacks && e.options.Clock.Now().Sub(had.made) < hopeless:
 		return "", fault.New(fault.NeedsAuth, "upstream %s refuses the token that was exchanged for yours", s.Name).
-			WithHint("%s; if it goes on, check audience, issuer and scopes in upstreams.%s.oauth", x.signIn(), s.Name)
+			WithHint("%s; if it goes on, check audience, issuer and scopes in upstreams.%s.oauth", e.signIn(), s.Name)
 	}
-	return x.token(ctx, s, r)
+	return e.token(ctx, s, r)
 }
 
-func (x *Exchanger) signIn() string { return "sign in again: " + x.options.SignIn }
+func (e *Exchanger) signIn() string { return "sign in again: " + e.options.SignIn }
 
 // token returns a valid token that is not the refused one.
-func (x *Exchanger) token(ctx context.Context, s Server, r oauth.Refusal) (string, error) {
-	if x.options.Check != nil {
-		if err := x.options.Check(s.Owner); err != nil {
+func (e *Exchanger) token(ctx context.Context, s Server, r oauth.Refusal) (string, error) {
+	if e.options.Check != nil {
+		if err := e.options.Check(s.Owner); err != nil {
 			return "", err
 		}
 	}
-	if have, ok := x.valid(s); ok && have.Token != r.Token {
+	if have, ok := e.valid(s); ok && have.Token != r.Token {
 		return have.Token, nil
 	}
 	var got token
-	err := x.turns.Do(ctx, s.key(), func(ctx context.Context) (err error) {
+	err := e.turns.Do(ctx, s.key(), func(ctx context.Context) (err error) {
 		var ok bool
-		if got, ok = x.valid(s); ok && got.Token != r.Token { // somebody else got it meanwhile
+		if got, ok = e.valid(s); ok && got.Token != r.Token { // somebody else got it meanwhile
 			return nil
 		}
-		if got, err = x.get(ctx, s, r.Challenge); err == nil {
-			x.remember(s, got)
+		if got, err = e.get(ctx, s, r.Challenge); err == nil {
+			e.remember(s, got)
 		}
 		return err
 	})
-	return got.Token, x.explained(s, err)
+	return got.Token, e.explained(s, err)
 }
 
 // explained adds to an error where to sign in.
-func (x *Exchanger) explained(s Server, err error) error {
+func (e *Exchanger) explained(s Server, err error) error {
 	if fault.CodeOf(err) == fault.NeedsAuth && s.Person != "" {
-		return fault.Wrap(fault.NeedsAuth, err, "upstream %s needs your sign-in", s.Name).WithHint("%s", x.signIn())
+		return fault.Wrap(fault.NeedsAuth, err, "upstream %s needs your sign-in", s.Name).WithHint("%s", e.signIn())
 	}
 	return err
 }
 
 // valid returns a token that does not expire soon.
-func (x *Exchanger) valid(s Server) (token, bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	have, ok := x.known[s.key()]
-	return have, ok && x.options.Clock.Now().Add(ahead).Before(have.Expires)
+func (e *Exchanger) valid(s Server) (token, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	have, ok := e.known[s.key()]
+	return have, ok && e.options.Clock.Now().Add(ahead).Before(have.Expires)
 }
 
 // remember keeps a token, and forgets those that have expired.
-func (x *Exchanger) remember(s Server, got token) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	now := x.options.Clock.Now()
-	for key, have := range x.known {
+func (e *Exchanger) remember(s Server, got token) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.options.Clock.Now()
+	for key, have := range e.known {
 		if now.After(have.Expires) {
-			delete(x.known, key)
+			delete(e.known, key)
 		}
 	}
-	x.known[s.key()] = got
+	e.known[s.key()] = got
 }
 
 // get gets a new token.
-func (x *Exchanger) get(ctx context.Context, s Server, c oauth.Challenge) (got token, err error) {
+func (e *Exchanger) get(ctx context.Context, s Server, c oauth.Challenge) (got token, err error) {
 	switch {
 	case !s.Trusted:
 		return got, fault.New(fault.Denied, "upstream %s is not of the configuration, so no token is exchanged for it", s.Name)
-	case x.options.Providers == nil:
+	case e.options.Providers == nil:
 		return got, fault.New(fault.Config, "upstream %s needs people who sign in", s.Name).WithHint("configure [identity.NAME]; docs/people.md")
 	case s.Settings.Issuer == "" && (s.Method == IDJAG || s.Settings.ClientID != ""): // else the upstream chose who gets tokens of the person
 		return got, fault.New(fault.Config, "upstream %s has no upstreams.%s.oauth.issuer", s.Name, s.Name)
 	case s.Person == "":
 		why, hint := principal.LacksLogin(s.Owner)
 		return got, fault.New(fault.NeedsAuth, "upstream %s is used with the account of each person: %s", s.Name, cmp.Or(why, "nobody is signed in")).
-			WithHint("%s", cmp.Or(hint, x.signIn()))
+			WithHint("%s", cmp.Or(hint, e.signIn()))
 	}
 	if s.Method == Token && s.Settings.ClientID == "" {
-		got.Granted, err = x.atProvider(ctx, s, c)
+		got.Granted, err = e.atProvider(ctx, s, c)
 	} else {
-		got.Granted, err = x.options.Logins.Grant(ctx, s.Server, c, func(ctx context.Context, at oauth.Place) (url.Values, error) {
-			return x.form(ctx, s, at)
+		got.Granted, err = e.options.Logins.Grant(ctx, s.Server, c, func(ctx context.Context, at oauth.Place) (url.Values, error) {
+			return e.form(ctx, s, at)
 		})
 	}
 	if err != nil {
 		return got, err
 	}
-	got.made = x.options.Clock.Now()
+	got.made = e.options.Clock.Now()
 	if got.Expires.IsZero() {
 		got.Expires = got.made.Add(unknownTime)
 	}

@@ -37,7 +37,7 @@ const (
 var Subjects = []string{SubjectAccess, SubjectID, SubjectRefresh}
 
 // subject returns the token of a person's sign-in that is exchanged, and its type.
-func (x *Exchanger) subject(ctx context.Context, s Server) (from signin.Subject, text, kind string, err error) {
+func (e *Exchanger) subject(ctx context.Context, s Server) (from signin.Subject, text, kind string, err error) {
 	wanted := s.Subject
 	if wanted == "" && s.Method == IDJAG {
 		wanted = SubjectID
@@ -52,7 +52,7 @@ func (x *Exchanger) subject(ctx context.Context, s Server) (from signin.Subject,
 			return have.Access
 		}
 	}
-	if from, err = x.options.Providers.Subject(ctx, s.Person, s.Org, choose); err != nil {
+	if from, err = e.options.Providers.Subject(ctx, s.Person, s.Org, choose); err != nil {
 		return from, "", "", err
 	}
 	kind = map[string]string{SubjectID: typeID, SubjectRefresh: typeRefresh, SubjectAccess: typeAccess, "": typeAccess}[wanted]
@@ -68,17 +68,17 @@ func (x *Exchanger) subject(ctx context.Context, s Server) (from signin.Subject,
 }
 
 // atProvider lets the person's provider exchange a token, as our client there.
-func (x *Exchanger) atProvider(ctx context.Context, s Server, c oauth.Challenge) (oauth.Granted, error) {
+func (e *Exchanger) atProvider(ctx context.Context, s Server, c oauth.Challenge) (oauth.Granted, error) {
 	scopes := s.Settings.Scopes
 	if len(scopes) == 0 {
 		scopes = c.Scopes
 	}
 	address, _, _ := strings.Cut(s.URL, "?")
-	from, form, err := x.exchangeForm(ctx, s, oauth.Place{Resource: address, Scopes: scopes})
+	from, form, err := e.exchangeForm(ctx, s, oauth.Place{Resource: address, Scopes: scopes})
 	if err != nil {
 		return oauth.Granted{}, err
 	}
-	got, err := x.options.Providers.Ask(ctx, from, form)
+	got, err := e.options.Providers.Ask(ctx, from, form)
 	if err == nil && got.Kind != "" && got.Kind != typeAccess && got.Kind != tokenType+"jwt" {
 		err = fault.New(fault.Upstream, "the provider exchanged the token for one of another type")
 	}
@@ -86,8 +86,8 @@ func (x *Exchanger) atProvider(ctx context.Context, s Server, c oauth.Challenge)
 }
 
 // exchangeForm is the request to exchange a token of the person for one of the place.
-func (x *Exchanger) exchangeForm(ctx context.Context, s Server, at oauth.Place) (signin.Subject, url.Values, error) {
-	from, text, kind, err := x.subject(ctx, s)
+func (e *Exchanger) exchangeForm(ctx context.Context, s Server, at oauth.Place) (signin.Subject, url.Values, error) {
+	from, text, kind, err := e.subject(ctx, s)
 	if err != nil {
 		return from, nil, err
 	}
@@ -114,23 +114,23 @@ func (x *Exchanger) exchangeForm(ctx context.Context, s Server, at oauth.Place) 
 }
 
 // form is the request to the authorization server of the tool server.
-func (x *Exchanger) form(ctx context.Context, s Server, at oauth.Place) (url.Values, error) {
+func (e *Exchanger) form(ctx context.Context, s Server, at oauth.Place) (url.Values, error) {
 	if s.Method != IDJAG {
-		_, form, err := x.exchangeForm(ctx, s, at)
+		_, form, err := e.exchangeForm(ctx, s, at)
 		return form, err
 	}
-	assertion, err := x.assertion(ctx, s, at)
+	assertion, err := e.assertion(ctx, s, at)
 	return url.Values{"grant_type": {grantBearer}, "assertion": {assertion}, "resource": {at.Resource}}, err
 }
 
 // assertion lets the person's provider assert to an authorization server who they are.
 // Authorization servers take an assertion once, so that each is a new one.
-func (x *Exchanger) assertion(ctx context.Context, s Server, at oauth.Place) (string, error) {
+func (e *Exchanger) assertion(ctx context.Context, s Server, at oauth.Place) (string, error) {
 	if at.Issuer != s.Settings.Issuer { // the client and its secret are of that one
 		return "", fault.New(fault.Denied, "the authorization server of upstream %s is %q, and not the configured one", s.Name, at.Issuer).
 			WithHint("set upstreams.%s.oauth.issuer if that is correct", s.Name)
 	}
-	from, text, kind, err := x.subject(ctx, s)
+	from, text, kind, err := e.subject(ctx, s)
 	if err != nil {
 		return "", err
 	}
@@ -141,7 +141,7 @@ func (x *Exchanger) assertion(ctx context.Context, s Server, at oauth.Place) (st
 	if len(at.Scopes) > 0 {
 		form.Set("scope", strings.Join(at.Scopes, " "))
 	}
-	got, err := x.options.Providers.Ask(ctx, from, form)
+	got, err := e.options.Providers.Ask(ctx, from, form)
 	if err == nil && got.Kind != typeIDJAG {
 		err = fault.New(fault.Upstream, "the provider does not give identity assertion grants").
 			WithHint("ask an administrator whether it supports ID-JAG; otherwise use login = \"each\"")

@@ -89,11 +89,11 @@ type Rule struct {
 // subjectOf returns the subject of an effect and its namespace or module. An effect
 // without a namespace or module gets the subject itself. Those of tools are not the caller's
 // names: "git" is another server for each organisation that has one.
-func (o *Store) subjectOf(ctx context.Context, e host.Effect) (subject, space string) {
+func (s *Store) subjectOf(ctx context.Context, e host.Effect) (subject, space string) {
 	subject = e.DisplayName()
 	if ref, ok := e.Tool(); ok {
-		if o.options.Real != nil {
-			ref = o.options.Real(ctx, ref)
+		if s.options.Real != nil {
+			ref = s.options.Real(ctx, ref)
 		}
 		return ref.String(), cmp.Or(ref.Space, ref.String())
 	}
@@ -168,21 +168,21 @@ func readParty(stored, id string) (p Party, err error) {
 
 // publish tells those who see a request of it: its owner, and the people who have its role
 // or decide in the place of one who has.
-func (o *Store) publish(ctx context.Context, a *Approval, p event.Payload) {
-	readers, err := o.readers(ctx, a)
-	o.warn(ctx, "those who decide not told", err)
-	o.options.Events.PublishTo(a.owner(), readers, p)
+func (s *Store) publish(ctx context.Context, a *Approval, p event.Payload) {
+	readers, err := s.readers(ctx, a)
+	s.warn(ctx, "those who decide not told", err)
+	s.options.Events.PublishTo(a.owner(), readers, p)
 }
 
-func (o *Store) readers(ctx context.Context, a *Approval) (list []string, err error) {
+func (s *Store) readers(ctx context.Context, a *Approval) (list []string, err error) {
 	if a.Role == "" {
 		return nil, nil
 	}
-	all, err := o.directory(ctx)
+	all, err := s.directory(ctx)
 	if err != nil {
 		return nil, err
 	}
-	substitutes, err := o.substitutes(ctx, all, a)
+	substitutes, err := s.substitutes(ctx, all, a)
 	for id := range all {
 		if all.has(id, a.Org, a.Role) || slices.ContainsFunc(substitutes, func(d Delegation) bool { return d.To == id }) {
 			list = append(list, principal.PersonID(id, a.Org))

@@ -58,28 +58,28 @@ const planTime = 30 * time.Second
 
 // Open is Get for somebody who looks at a request: a pending one shows what would happen
 // now.
-func (o *Store) Open(ctx context.Context, owner, id string) (Approval, error) {
-	a, err := o.Get(ctx, owner, id)
+func (s *Store) Open(ctx context.Context, owner, id string) (Approval, error) {
+	a, err := s.Get(ctx, owner, id)
 	if err != nil {
 		return a, err
 	}
-	_, err = o.remake(ctx, &a)
+	_, err = s.remake(ctx, &a)
 	return a, err
 }
 
 // remake makes the plan of a pending request again, and reports whether it has changed. A
 // plan that cannot be made now stays as it is.
-func (o *Store) remake(ctx context.Context, a *Approval) (changed bool, err error) {
-	if a.State != Pending || o.options.Plan == nil {
+func (s *Store) remake(ctx context.Context, a *Approval) (changed bool, err error) {
+	if a.State != Pending || s.options.Plan == nil {
 		return false, nil
 	}
 	within, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
-	plan, err := host.Remake(within, a.Plan, func(ctx context.Context) (host.Plan, error) { return o.options.Plan(ctx, a) })
+	plan, err := host.Remake(within, a.Plan, func(ctx context.Context) (host.Plan, error) { return s.options.Plan(ctx, a) })
 	if err != nil || plan == nil || !sameEffect(a.Plan, plan.Entries) {
 		return false, nil // the job may not have started yet, or its server is away
 	}
-	if err := o.storePlan(ctx, a, *plan); err != nil {
+	if err := s.storePlan(ctx, a, *plan); err != nil {
 		return false, fault.Wrap(fault.Internal, err, "store the plan of approval %s", a.ID)
 	}
 	a.Plan, a.Certain, a.Complete, a.Incomplete = plan.Entries, plan.Certain, plan.Incomplete == "", plan.Incomplete
@@ -106,42 +106,42 @@ func errChanged(a *Approval) error {
 // Decide stores what the principal of ctx says about an approval. It stays pending until
 // as many people have agreed as it needs; one denial decides it. If it is decided
 // already, the error is fault.Conflict; if the principal may not decide it, fault.Denied.
-func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
-	a, err := o.Get(ctx, owner, id)
+func (s *Store) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
+	a, err := s.Get(ctx, owner, id)
 	if err != nil {
 		return a, err
 	}
-	return o.decide(ctx, a, answer)
+	return s.decide(ctx, a, answer)
 }
 
 // Answer is Decide for a caller that was asked about its own run.
-func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error {
-	a, err := o.load(ctx, id)
+func (s *Store) Answer(ctx context.Context, id string, answer host.Answer) error {
+	a, err := s.load(ctx, id)
 	if err == nil {
-		_, err = o.decide(asked(ctx), a, answer)
+		_, err = s.decide(asked(ctx), a, answer)
 	}
 	return err
 }
 
-func (o *Store) decide(ctx context.Context, a Approval, answer host.Answer) (Approval, error) {
+func (s *Store) decide(ctx context.Context, a Approval, answer host.Answer) (Approval, error) {
 	by := partyOf(principal.Of(ctx))
 	by.Agent = answer.By
 	answer.By = by.Title()
-	rule, err := o.ruleFor(ctx, &a, answer)
+	rule, err := s.ruleFor(ctx, &a, answer)
 	if err != nil {
 		return a, err
 	}
 	if a.State != Pending {
 		return a, errDecided(&a)
 	}
-	d := Decision{By: by, Allow: answer.Allow, At: o.now(), carrier: o.process}
+	d := Decision{By: by, Allow: answer.Allow, At: s.now(), carrier: s.process}
 	if answer.Later {
 		d.carrier = ""
 	}
-	if d.Person, err = o.authorize(ctx, &a, answer.Allow); err != nil {
+	if d.Person, err = s.authorize(ctx, &a, answer.Allow); err != nil {
 		return a, err
 	}
-	changed, err := o.remake(ctx, &a)
+	changed, err := s.remake(ctx, &a)
 	switch {
 	case err != nil:
 		return a, err
@@ -149,7 +149,7 @@ func (o *Store) decide(ctx context.Context, a Approval, answer host.Answer) (App
 		return a, errChanged(&a)
 	}
 	d.plan = a.PlanDigest()
-	now, done, err := o.settle(ctx, a.ID, d, answer.By, rule)
+	now, done, err := s.settle(ctx, a.ID, d, answer.By, rule)
 	switch {
 	case err != nil && fault.CodeOf(err) == fault.Conflict:
 		return now, err
@@ -158,12 +158,12 @@ func (o *Store) decide(ctx context.Context, a Approval, answer host.Answer) (App
 	case !done && now.State != Pending:
 		return now, errDecided(&now)
 	case !done:
-		o.publish(ctx, &now, Agreed{ID: now.ID, Run: now.Key, Subject: now.Subject, By: d.By.Title(), Agreed: now.Agreed(), Needed: now.Needed})
-		o.audit(ctx, "approval.agreed", &now)
+		s.publish(ctx, &now, Agreed{ID: now.ID, Run: now.Key, Subject: now.Subject, By: d.By.Title(), Agreed: now.Agreed(), Needed: now.Needed})
+		s.audit(ctx, "approval.agreed", &now)
 		return now, nil
 	}
-	o.announce(ctx, now)
-	o.audit(ctx, "approval."+string(now.State), &now)
+	s.announce(ctx, now)
+	s.audit(ctx, "approval."+string(now.State), &now)
 	return now, nil
 }
 
@@ -171,17 +171,17 @@ func errDecided(a *Approval) error {
 	return fault.New(fault.Conflict, "approval %s is %s already", a.ID, a.State).WithHint("approval_list shows what is pending")
 }
 
-func (o *Store) audit(ctx context.Context, action string, a *Approval) {
-	if o.options.Audit != nil {
-		o.options.Audit(ctx, action, a.Subject, []byte(a.ID))
+func (s *Store) audit(ctx context.Context, action string, a *Approval) {
+	if s.options.Audit != nil {
+		s.options.Audit(ctx, action, a.Subject, []byte(a.ID))
 	}
 }
 
 // Refusal returns why the principal of ctx may not allow a request, or nil.
-func (o *Store) Refusal(ctx context.Context, a *Approval) error { return o.refusal(ctx, a) }
+func (s *Store) Refusal(ctx context.Context, a *Approval) error { return s.refusal(ctx, a) }
 
-func (o *Store) refusal(ctx context.Context, a *Approval) error {
-	person, err := o.authorize(ctx, a, true)
+func (s *Store) refusal(ctx context.Context, a *Approval) error {
+	person, err := s.authorize(ctx, a, true)
 	if err != nil {
 		return err
 	}
@@ -200,14 +200,14 @@ func errAgreed(a *Approval) error {
 // authorize returns an error if the principal of ctx may not decide a request. Where a
 // role is needed, it returns the person whose role counts. Whoever asked may always
 // deny.
-func (o *Store) authorize(ctx context.Context, a *Approval, allow bool) (person string, err error) {
+func (s *Store) authorize(ctx context.Context, a *Approval, allow bool) (person string, err error) {
 	who := principal.Of(ctx)
 	switch own := a.Asker.is(partyOf(who)); {
 	case slices.ContainsFunc(a.current(), func(d Decision) bool { return d.By.is(partyOf(who)) }):
 		return "", errAgreed(a)
 	case own && !allow:
 		return "", nil
-	case own && (a.Role != "" || !o.mayDecideOwn(ctx, who)):
+	case own && (a.Role != "" || !s.mayDecideOwn(ctx, who)):
 		return "", fault.New(fault.Denied, "nobody approves their own request: %s asked for approval %s", who.Title(), a.ID).
 			WithHint("%s", otherDeciders(a.Role))
 	case a.Role == "" && !own && !who.Admin():
@@ -215,7 +215,7 @@ func (o *Store) authorize(ctx context.Context, a *Approval, allow bool) (person 
 	case a.Role == "":
 		return "", nil
 	}
-	return o.holder(ctx, who, a)
+	return s.holder(ctx, who, a)
 }
 
 func otherDeciders(role string) string {
@@ -233,15 +233,15 @@ func asked(ctx context.Context) context.Context { return context.WithValue(ctx, 
 // mayDecideOwn reports whether a principal may allow what it asked for itself: by the
 // settings, and as the only person who uses the server. The person at a guest's client decides
 // what the client asks for, where they are asked.
-func (o *Store) mayDecideOwn(ctx context.Context, who principal.Principal) bool {
-	return o.Policy().Own || who.IsGuest() && ctx.Value(askedKey{}) != nil || who.ID == principal.LocalID && (o.options.Alone == nil || o.options.Alone(ctx))
+func (s *Store) mayDecideOwn(ctx context.Context, who principal.Principal) bool {
+	return s.Policy().Own || who.IsGuest() && ctx.Value(askedKey{}) != nil || who.ID == principal.LocalID && (s.options.Alone == nil || s.options.Alone(ctx))
 }
 
 // settle stores what one person said and, if that decides the request, its new state and
 // the rule to remember. done is false if it stays pending, or was decided before. The run
 // continues in the process that stored the last decision.
-func (o *Store) settle(ctx context.Context, id string, d Decision, by string, r *Rule) (a Approval, done bool, err error) {
-	err = o.db.Write(ctx, func(tx *db.Tx) error {
+func (s *Store) settle(ctx context.Context, id string, d Decision, by string, r *Rule) (a Approval, done bool, err error) {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		done = false
 		if a, err = loadIn(ctx, tx, id); err != nil || a.State != Pending {
 			return err
@@ -266,7 +266,7 @@ func (o *Store) settle(ctx context.Context, id string, d Decision, by string, r 
 		if len(a.current()) > 1 || a.Role != "" {
 			a.By = a.deciders()
 		}
-		return errors.Join(o.close(ctx, tx, &a, d.carrier), saveRule(ctx, tx, r, d))
+		return errors.Join(s.close(ctx, tx, &a, d.carrier), saveRule(ctx, tx, r, d))
 	})
 	return a, done && err == nil, err
 }
@@ -283,7 +283,7 @@ func (a *Approval) deciders() string {
 }
 
 // ruleFor returns the rule that an answer asks to remember, or nil.
-func (o *Store) ruleFor(ctx context.Context, a *Approval, answer host.Answer) (*Rule, error) {
+func (s *Store) ruleFor(ctx context.Context, a *Approval, answer host.Answer) (*Rule, error) {
 	r := &Rule{ID: newID("r-"), Scope: answer.Remember, Allow: answer.Allow, By: answer.By}
 	switch answer.Remember {
 	case "":
@@ -302,7 +302,7 @@ func (o *Store) ruleFor(ctx context.Context, a *Approval, answer host.Answer) (*
 	switch {
 	case a.Role != "":
 		return nil, fault.New(fault.InvalidParams, "decisions of the role %s are not remembered", a.Role).WithHint("each request is decided by itself")
-	case a.Asker.is(partyOf(who)) && !o.mayDecideOwn(ctx, who):
+	case a.Asker.is(partyOf(who)) && !s.mayDecideOwn(ctx, who):
 		return nil, fault.New(fault.Denied, "a decision about your own request is not remembered").WithHint("deny it without that")
 	}
 	return r, nil

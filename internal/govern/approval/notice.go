@@ -62,52 +62,52 @@ const stopTimeout = 5 * time.Second
 var noticeRetries = backoff.Policy{First: 5 * time.Second, Max: 10 * time.Minute}
 
 // sendNotices sends the notices that are due, each in a goroutine of its own.
-func (o *Store) sendNotices(ctx context.Context, running *sync.WaitGroup) error {
-	if o.options.Webhook == nil {
+func (s *Store) sendNotices(ctx context.Context, running *sync.WaitGroup) error {
+	if s.options.Webhook == nil {
 		return nil
 	}
 	const due = `state = 'pending' AND notice > 0 AND notice <= $1`
-	now, count := o.now(), 0
-	err := o.db.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE `+due, now.UnixMicro()).Scan(&count)
+	now, count := s.now(), 0
+	err := s.db.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE `+due, now.UnixMicro()).Scan(&count)
 	if err != nil || count == 0 {
 		return err
 	}
 	var list []Approval
-	err = o.db.Write(ctx, func(tx *db.Tx) (err error) { // another process may have taken them
+	err = s.db.Write(ctx, func(tx *db.Tx) (err error) { // another process may have taken them
 		list, err = db.All(ctx, tx, scan, `UPDATE approvals SET notice = $2, notice_tries = notice_tries + 1 WHERE `+due+` RETURNING `+columns,
 			now.UnixMicro(), now.Add(2*noticeTimeout).UnixMicro())
 		return err
 	})
 	for _, a := range list {
-		running.Go(func() { o.sendNotice(ctx, a) })
+		running.Go(func() { s.sendNotice(ctx, a) })
 	}
 	return err
 }
 
 // sendNotice sends one notice, and stores when to repeat it if that fails.
-func (o *Store) sendNotice(ctx context.Context, a Approval) {
+func (s *Store) sendNotice(ctx context.Context, a Approval) {
 	if ctx.Err() != nil {
 		return // the next process sends it
 	}
-	problem := finish(ctx, func(ctx context.Context) error { return o.options.Webhook.send(ctx, &a, o.now()) })
+	problem := finish(ctx, func(ctx context.Context) error { return s.options.Webhook.send(ctx, &a, s.now()) })
 	if problem != nil && ctx.Err() != nil {
 		return // the next process repeats it
 	}
-	err := finish(ctx, func(ctx context.Context) error { return o.storeNotice(ctx, a.ID, problem) })
+	err := finish(ctx, func(ctx context.Context) error { return s.storeNotice(ctx, a.ID, problem) })
 	if err = errors.Join(problem, err); err != nil {
-		o.options.Log.WarnContext(ctx, "webhook not told of an approval", "approval", a.ID, "error", err)
+		s.options.Log.WarnContext(ctx, "webhook not told of an approval", "approval", a.ID, "error", err)
 	}
 }
 
 // storeNotice stores that a notice was sent, or when it is repeated.
-func (o *Store) storeNotice(ctx context.Context, id string, problem error) error {
-	return o.db.Write(ctx, func(tx *db.Tx) error {
+func (s *Store) storeNotice(ctx context.Context, id string, problem error) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
 		next, tries := int64(0), 0
 		if problem != nil {
 			if err := tx.QueryRow(ctx, `SELECT notice_tries FROM approvals WHERE id = $1`, id).Scan(&tries); err != nil {
 				return err
 			}
-			next = o.now().Add(noticeRetries.Delay(tries)).UnixMicro()
+			next = s.now().Add(noticeRetries.Delay(tries)).UnixMicro()
 		}
 		_, err := tx.Exec(ctx, `UPDATE approvals SET notice = $2 WHERE id = $1`, id, next)
 		return err
@@ -187,46 +187,46 @@ var mailRetries = backoff.Policy{First: 10 * time.Second, Max: time.Hour}
 
 // sendMails tells people of requests, each person in a goroutine of its own. What is to be
 // sent is stored, so that another process goes on after a crash.
-func (o *Store) sendMails(ctx context.Context, running *sync.WaitGroup) error {
-	if o.options.Mail == nil || o.options.People == nil {
+func (s *Store) sendMails(ctx context.Context, running *sync.WaitGroup) error {
+	if s.options.Mail == nil || s.options.People == nil {
 		return nil
 	}
-	if err := o.addressMails(ctx); err != nil {
+	if err := s.addressMails(ctx); err != nil {
 		return err
 	}
-	all, err := o.directory(ctx)
+	all, err := s.directory(ctx)
 	if err != nil {
 		return err
 	}
-	due, err := o.takeMails(ctx)
+	due, err := s.takeMails(ctx)
 	for person, list := range due {
-		running.Go(func() { o.sendMail(ctx, all, person, list) })
+		running.Go(func() { s.sendMail(ctx, all, person, list) })
 	}
 	return err
 }
 
 // addressMails stores who is told of requests that are new.
-func (o *Store) addressMails(ctx context.Context) error {
+func (s *Store) addressMails(ctx context.Context) error {
 	const fresh = `SELECT ` + columns + ` FROM approvals WHERE state = 'pending' AND role <> '' AND NOT EXISTS (SELECT 1 FROM approval_mails WHERE approval = id)`
 	var list []Approval
-	list, err := db.Find(ctx, o.db, scan, fresh)
+	list, err := db.Find(ctx, s.db, scan, fresh)
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	all, err := o.directory(ctx)
+	all, err := s.directory(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range list {
-		people, err := o.deciders(ctx, all, &list[i])
+		people, err := s.deciders(ctx, all, &list[i])
 		if err != nil {
 			return err
 		}
-		next := o.now().UnixMicro()
+		next := s.now().UnixMicro()
 		if len(people) == 0 {
 			people, next = []string{""}, 0
 		}
-		err = o.db.Write(ctx, func(tx *db.Tx) error {
+		err = s.db.Write(ctx, func(tx *db.Tx) error {
 			for _, person := range people {
 				if _, err := tx.Exec(ctx, `INSERT INTO approval_mails (approval, person, next, tries, sent) SELECT id, $2, $3, 0, 0 FROM approvals WHERE id = $1 ON CONFLICT DO NOTHING`, list[i].ID, person, next); err != nil {
 					return err
@@ -244,8 +244,8 @@ func (o *Store) addressMails(ctx context.Context) error {
 // deciders returns the people with the role of a request, and those who decide in their
 // place, whose address their provider has verified. The asker does not decide, and neither
 // does who would in the asker's place.
-func (o *Store) deciders(ctx context.Context, all directory, a *Approval) (list []string, err error) {
-	substitutes, err := o.substitutes(ctx, all, a)
+func (s *Store) deciders(ctx context.Context, all directory, a *Approval) (list []string, err error) {
+	substitutes, err := s.substitutes(ctx, all, a)
 	for id, p := range all {
 		may := all.has(id, a.Org, a.Role) || slices.ContainsFunc(substitutes, func(d Delegation) bool { return d.To == id && !a.askedBy(d.Person) })
 		if may && p.Verified && !a.askedBy(id) {
@@ -258,16 +258,16 @@ func (o *Store) deciders(ctx context.Context, all directory, a *Approval) (list 
 
 // takeMails returns the requests that people are told of now. Others do not take them for
 // a while.
-func (o *Store) takeMails(ctx context.Context) (due map[string][]Approval, err error) {
-	now := o.now()
+func (s *Store) takeMails(ctx context.Context) (due map[string][]Approval, err error) {
+	now := s.now()
 	const ready = `next > 0 AND next <= $1 AND person NOT IN (SELECT person FROM approval_mails WHERE sent > $2)`
 	args := []any{now.UnixMicro(), now.Add(-mailPause).UnixMicro()}
 	count := 0
-	err = o.db.QueryRow(ctx, `SELECT count(*) FROM approval_mails WHERE `+ready, args...).Scan(&count)
+	err = s.db.QueryRow(ctx, `SELECT count(*) FROM approval_mails WHERE `+ready, args...).Scan(&count)
 	if err != nil || count == 0 {
 		return nil, err
 	}
-	err = o.db.Write(ctx, func(tx *db.Tx) error {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		type place struct{ approval, person string }
 		places, err := db.All(ctx, tx, func(row db.Scanner) (p place, err error) { return p, row.Scan(&p.approval, &p.person) },
 			`UPDATE approval_mails SET next = $3, tries = tries + 1 WHERE `+ready+` RETURNING approval, person`, append(args, now.Add(2*noticeTimeout).UnixMicro())...)
@@ -286,30 +286,30 @@ func (o *Store) takeMails(ctx context.Context) (due map[string][]Approval, err e
 }
 
 // sendMail tells one person of requests, and stores when to repeat it if that fails.
-func (o *Store) sendMail(ctx context.Context, all directory, person string, list []Approval) {
+func (s *Store) sendMail(ctx context.Context, all directory, person string, list []Approval) {
 	slices.SortFunc(list, func(a, b Approval) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
-	open, problem := o.openFor(ctx, all, person, list)
+	open, problem := s.openFor(ctx, all, person, list)
 	if problem == nil && len(open) > 0 {
 		problem = finish(ctx, func(ctx context.Context) error {
-			return o.options.Mail.Sender.Send(ctx, o.options.Mail.message(all[person].Email, open, o.now()))
+			return s.options.Mail.Sender.Send(ctx, s.options.Mail.message(all[person].Email, open, s.now()))
 		})
 	}
 	if problem != nil && ctx.Err() != nil {
 		return // the next process repeats it
 	}
-	if err := finish(ctx, func(ctx context.Context) error { return o.storeMails(ctx, person, list, len(open) > 0, problem) }); err != nil {
+	if err := finish(ctx, func(ctx context.Context) error { return s.storeMails(ctx, person, list, len(open) > 0, problem) }); err != nil {
 		problem = err
 	}
 	if problem != nil {
-		o.options.Log.WarnContext(ctx, "no mail sent of approvals", "person", person, "approvals", len(open), "error", problem)
+		s.options.Log.WarnContext(ctx, "no mail sent of approvals", "person", person, "approvals", len(open), "error", problem)
 	}
 }
 
 // openFor returns those requests of a list that a person is to decide. What was decided
 // meanwhile, or is not theirs any more, is not mentioned.
-func (o *Store) openFor(ctx context.Context, all directory, person string, list []Approval) (open []Approval, err error) {
+func (s *Store) openFor(ctx context.Context, all directory, person string, list []Approval) (open []Approval, err error) {
 	for i := range list {
-		deciders, err := o.deciders(ctx, all, &list[i])
+		deciders, err := s.deciders(ctx, all, &list[i])
 		if err != nil {
 			return nil, err
 		}
@@ -321,9 +321,9 @@ func (o *Store) openFor(ctx context.Context, all directory, person string, list 
 }
 
 // storeMails stores that requests were sent, or when they are tried again.
-func (o *Store) storeMails(ctx context.Context, person string, list []Approval, sent bool, problem error) error {
-	now := o.now()
-	return o.db.Write(ctx, func(tx *db.Tx) error {
+func (s *Store) storeMails(ctx context.Context, person string, list []Approval, sent bool, problem error) error {
+	now := s.now()
+	return s.db.Write(ctx, func(tx *db.Tx) error {
 		for i := range list {
 			var tries int
 			if err := tx.QueryRow(ctx, `SELECT coalesce(max(tries), 0) FROM approval_mails WHERE approval = $1 AND person = $2`, list[i].ID, person).Scan(&tries); err != nil {

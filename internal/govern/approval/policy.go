@@ -92,24 +92,24 @@ func (p Policy) mode(subject, space string) Mode {
 // Approver returns an approver for one run. It decides by the decisions about the run
 // itself, less the steps that are already in its journal, then by remembered
 // decisions, then by the policy. It is nil when nothing needs approval.
-func (o *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error) {
-	policy := o.Policy()
+func (s *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error) {
+	policy := s.Policy()
 	if policy.Empty() && !who.AskAlways {
 		return nil, nil
 	}
-	decided, err := o.ofRun(ctx, who.Key)
+	decided, err := s.ofRun(ctx, who.Key)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read the decisions about the run")
 	}
 	var all directory
 	if slices.ContainsFunc(decided, func(a Approval) bool { return a.Role != "" }) {
-		if all, err = o.directory(ctx); err != nil {
+		if all, err = s.directory(ctx); err != nil {
 			return nil, err
 		}
 	}
-	j := &approver{store: o, who: who, policy: policy, allowed: map[string]map[agreement]int{}, denied: map[string]int{}}
+	j := &approver{store: s, who: who, policy: policy, allowed: map[string]map[agreement]int{}, denied: map[string]int{}}
 	for i := range decided {
-		j.add(&decided[i], o.stillAgree(all, &decided[i]))
+		j.add(&decided[i], s.stillAgree(all, &decided[i]))
 	}
 	for _, step := range past {
 		j.spend(step)
@@ -195,15 +195,15 @@ func (j *approver) Decide(ctx context.Context, e host.Effect) (host.Decision, er
 // DecideCall decides a call that no script makes, as the first attempt at a run of its own;
 // hash identifies the call with its arguments. The default is for what servers do: tools of
 // ours need approval where a rule names them.
-func (o *Store) DecideCall(ctx context.Context, e host.Effect, hash string) (host.Decision, error) {
-	policy := o.Policy()
+func (s *Store) DecideCall(ctx context.Context, e host.Effect, hash string) (host.Decision, error) {
+	policy := s.Policy()
 	if policy.Empty() {
 		return host.Allow, nil
 	}
 	if ref, ok := e.Tool(); ok && ref.Space == "" {
 		policy.Default = Never
 	}
-	j := &approver{store: o, who: host.RunInfo{Hash: hash}, policy: policy}
+	j := &approver{store: s, who: host.RunInfo{Hash: hash}, policy: policy}
 	return j.Decide(ctx, e)
 }
 

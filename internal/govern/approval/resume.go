@@ -17,7 +17,7 @@ import (
 const lease = 10 * time.Second
 
 // ResumeStore returns the records of a run that this process continues.
-func (o *Store) ResumeStore(id string) host.ResumeStore { return &resumeStore{store: o, id: id} }
+func (s *Store) ResumeStore(id string) host.ResumeStore { return &resumeStore{store: s, id: id} }
 
 type resumeStore struct {
 	store *Store
@@ -94,35 +94,35 @@ func (l *resumeStore) write(ctx context.Context, f func(*db.Tx) error) error {
 }
 
 // Close stops recording. Other processes, or the next one, continue the runs.
-func (o *Store) Close() { o.end() }
+func (s *Store) Close() { s.end() }
 
 // renew renews the leases of this process.
-func (o *Store) renew(ctx context.Context) error {
-	now := o.now()
+func (s *Store) renew(ctx context.Context) error {
+	now := s.now()
 	carrying := 0
-	err := o.db.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, o.process).Scan(&carrying)
+	err := s.db.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, s.process).Scan(&carrying)
 	if err != nil || carrying == 0 {
 		return err
 	}
-	return o.db.Exec(ctx, `UPDATE approvals SET carried = $2 WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, o.process, now.Add(lease).UnixMicro())
+	return s.db.Exec(ctx, `UPDATE approvals SET carried = $2 WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, s.process, now.Add(lease).UnixMicro())
 }
 
 // orphans takes over decided runs whose lease has expired, because their process died
 // or the request expired without a decision. A run that has made a later request is not
 // among them: it waits for that one.
-func (o *Store) orphans(ctx context.Context) ([]Approval, error) {
+func (s *Store) orphans(ctx context.Context) ([]Approval, error) {
 	const orphaned = `kept IS NOT NULL AND outcome IS NULL AND state IN ('allowed', 'denied') AND carried <= $1`
-	now, count := o.now(), 0
-	err := o.db.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE `+orphaned, now.UnixMicro()).Scan(&count)
+	now, count := s.now(), 0
+	err := s.db.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE `+orphaned, now.UnixMicro()).Scan(&count)
 	if err != nil || count == 0 {
 		return nil, err
 	}
-	_, err = o.change(ctx, `UPDATE approvals SET outcome = $2, kept = NULL WHERE `+orphaned+`
+	_, err = s.change(ctx, `UPDATE approvals SET outcome = $2, kept = NULL WHERE `+orphaned+`
 		AND EXISTS (SELECT 1 FROM approvals later WHERE later.run = approvals.run AND later.created > approvals.created) RETURNING `+columns,
 		now.UnixMicro(), []byte(`{"output":[],"status":"pending_approval"}`))
 	if err != nil {
 		return nil, err
 	}
-	return o.change(ctx, `UPDATE approvals SET carrier = $2, carried = $3 WHERE `+orphaned+` RETURNING `+columns,
-		now.UnixMicro(), o.process, now.Add(lease).UnixMicro())
+	return s.change(ctx, `UPDATE approvals SET carrier = $2, carried = $3 WHERE `+orphaned+` RETURNING `+columns,
+		now.UnixMicro(), s.process, now.Add(lease).UnixMicro())
 }

@@ -27,11 +27,11 @@ type People interface {
 // directory is the people at one moment.
 type directory map[string]people.Person
 
-func (o *Store) directory(ctx context.Context) (directory, error) {
-	if o.options.People == nil {
+func (s *Store) directory(ctx context.Context) (directory, error) {
+	if s.options.People == nil {
 		return nil, nil
 	}
-	list, err := o.options.People.List(ctx)
+	list, err := s.options.People.List(ctx)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read the people and their roles")
 	}
@@ -74,9 +74,9 @@ func personOf(who principal.Principal) string {
 
 // holder returns the person whose role counts when a principal decides a request: they
 // themselves, or somebody who delegated the role to them.
-func (o *Store) holder(ctx context.Context, who principal.Principal, a *Approval) (string, error) {
+func (s *Store) holder(ctx context.Context, who principal.Principal, a *Approval) (string, error) {
 	person := personOf(who)
-	all, err := o.directory(ctx)
+	all, err := s.directory(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +84,7 @@ func (o *Store) holder(ctx context.Context, who principal.Principal, a *Approval
 		if all.has(person, a.Org, a.Role) {
 			return person, nil
 		}
-		if other, err := o.substitute(ctx, all, person, a); err != nil || other != "" {
+		if other, err := s.substitute(ctx, all, person, a); err != nil || other != "" {
 			return other, err
 		}
 	}
@@ -99,22 +99,22 @@ func (o *Store) holder(ctx context.Context, who principal.Principal, a *Approval
 type post struct{ org, role string }
 
 // posts returns the roles with which a principal decides.
-func (o *Store) posts(ctx context.Context, who principal.Principal) (list []post, err error) {
-	if o.options.People == nil {
+func (s *Store) posts(ctx context.Context, who principal.Principal) (list []post, err error) {
+	if s.options.People == nil {
 		return nil, nil
 	}
 	person := personOf(who)
 	if person == "" {
 		return nil, nil
 	}
-	all, err := o.directory(ctx)
+	all, err := s.directory(ctx)
 	for _, role := range all.roles(person, who.Org) {
 		list = append(list, post{who.Org, role})
 	}
 	if err != nil {
 		return nil, err
 	}
-	delegated, err := o.delegatedTo(ctx, all, person, who.Org)
+	delegated, err := s.delegatedTo(ctx, all, person, who.Org)
 	for _, d := range delegated {
 		list = append(list, post{d.Org, d.Role})
 	}
@@ -123,7 +123,7 @@ func (o *Store) posts(ctx context.Context, who principal.Principal) (list []post
 
 // stillAgree returns how many of those who agreed to a request have the role now. Their
 // decisions count only for the plan that they saw.
-func (o *Store) stillAgree(all directory, a *Approval) (n int) {
+func (s *Store) stillAgree(all directory, a *Approval) (n int) {
 	plan := a.PlanDigest()
 	for _, d := range a.Decisions {
 		if d.Allow && d.plan == plan && d.Person != "" && all.has(d.Person, a.Org, a.Role) && all.active(d.By.User, a.Org) {
@@ -149,10 +149,10 @@ const longestDelegation = 90 * 24 * time.Hour
 // principal of ctx, until a time. It replaces an earlier one for the role; an until that
 // is past ends it. to is a person's id, or their name or email address if only one
 // person of the organisation has it.
-func (o *Store) Delegate(ctx context.Context, role, to string, until time.Time) (Delegation, error) {
-	who, now := principal.Of(ctx), o.now()
+func (s *Store) Delegate(ctx context.Context, role, to string, until time.Time) (Delegation, error) {
+	who, now := principal.Of(ctx), s.now()
 	person := personOf(who)
-	all, err := o.directory(ctx)
+	all, err := s.directory(ctx)
 	if err != nil {
 		return Delegation{}, err
 	}
@@ -170,12 +170,12 @@ func (o *Store) Delegate(ctx context.Context, role, to string, until time.Time) 
 	if d.To == person {
 		return d, fault.New(fault.InvalidParams, "you cannot delegate to yourself")
 	}
-	if err := o.saveDelegation(ctx, d, now); err != nil {
+	if err := s.saveDelegation(ctx, d, now); err != nil {
 		return d, fault.Wrap(fault.Internal, err, "store the delegation")
 	}
-	if o.options.Audit != nil {
+	if s.options.Audit != nil {
 		detail, _ := json.Marshal(d) // texts and a time always encode
-		o.options.Audit(ctx, "approval.delegated", role, detail)
+		s.options.Audit(ctx, "approval.delegated", role, detail)
 	}
 	return d, nil
 }
@@ -197,8 +197,8 @@ func (d directory) colleague(org, who string) (id string, err error) {
 	return id, nil
 }
 
-func (o *Store) saveDelegation(ctx context.Context, d Delegation, now time.Time) error {
-	return o.db.Write(ctx, func(tx *db.Tx) error {
+func (s *Store) saveDelegation(ctx context.Context, d Delegation, now time.Time) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM approval_delegations WHERE until <= $1 OR person = $2 AND org = $3 AND role = $4`,
 			now.UnixMicro(), d.Person, d.Org, d.Role); err != nil || !d.Until.After(now) {
 			return err
@@ -211,43 +211,43 @@ func (o *Store) saveDelegation(ctx context.Context, d Delegation, now time.Time)
 
 // delegatedTo returns the delegations to a person in an organisation that are in force:
 // whoever delegated must have the role now.
-func (o *Store) delegatedTo(ctx context.Context, all directory, person, org string) (list []Delegation, err error) {
+func (s *Store) delegatedTo(ctx context.Context, all directory, person, org string) (list []Delegation, err error) {
 	if person == "" || !all.active(person, org) {
 		return nil, nil
 	}
-	return o.delegations(ctx, all, `delegate = $1 AND org = $2 AND until > $3`, person, org)
+	return s.delegations(ctx, all, `delegate = $1 AND org = $2 AND until > $3`, person, org)
 }
 
 // Delegations returns those by and to the person of ctx that are in force.
-func (o *Store) Delegations(ctx context.Context) ([]Delegation, error) {
+func (s *Store) Delegations(ctx context.Context) ([]Delegation, error) {
 	who := principal.Of(ctx)
 	person := personOf(who)
 	if person == "" {
 		return nil, nil
 	}
-	all, err := o.directory(ctx)
+	all, err := s.directory(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return o.delegations(ctx, all, `(person = $1 OR delegate = $1) AND org = $2 AND until > $3`, person, who.Org)
+	return s.delegations(ctx, all, `(person = $1 OR delegate = $1) AND org = $2 AND until > $3`, person, who.Org)
 }
 
 // substitutes returns the delegations in force of the role that a request needs.
-func (o *Store) substitutes(ctx context.Context, all directory, a *Approval) ([]Delegation, error) {
-	list, err := o.delegations(ctx, all, `role = $1 AND org = $2 AND until > $3`, a.Role, a.Org)
+func (s *Store) substitutes(ctx context.Context, all directory, a *Approval) ([]Delegation, error) {
+	list, err := s.delegations(ctx, all, `role = $1 AND org = $2 AND until > $3`, a.Role, a.Org)
 	return slices.DeleteFunc(list, func(d Delegation) bool { return !all.active(d.To, d.Org) }), err
 }
 
 // delegations reads delegations of people who have the role now. where has the present as
 // its last parameter.
-func (o *Store) delegations(ctx context.Context, all directory, where string, args ...any) (list []Delegation, err error) {
-	list, err = db.Find(ctx, o.db, func(row db.Scanner) (d Delegation, err error) {
+func (s *Store) delegations(ctx context.Context, all directory, where string, args ...any) (list []Delegation, err error) {
+	list, err = db.Find(ctx, s.db, func(row db.Scanner) (d Delegation, err error) {
 		var until int64
 		err = row.Scan(&d.Person, &d.Org, &d.Role, &d.To, &until)
 		d.Until = time.UnixMicro(until).UTC()
 		return d, err
 	}, `SELECT person, org, role, delegate, until FROM approval_delegations WHERE `+where+` ORDER BY created, person`,
-		append(args, o.now().UnixMicro())...)
+		append(args, s.now().UnixMicro())...)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read the delegations")
 	}
@@ -256,8 +256,8 @@ func (o *Store) delegations(ctx context.Context, all directory, where string, ar
 
 // substitute returns the person in whose place somebody decides a request, or "". The
 // asker is nobody's place, and neither is who has decided themselves.
-func (o *Store) substitute(ctx context.Context, all directory, person string, a *Approval) (string, error) {
-	list, err := o.delegatedTo(ctx, all, person, a.Org)
+func (s *Store) substitute(ctx context.Context, all directory, person string, a *Approval) (string, error) {
+	list, err := s.delegatedTo(ctx, all, person, a.Org)
 	for _, d := range list {
 		taken := slices.ContainsFunc(a.current(), func(said Decision) bool { return said.Person == d.Person })
 		if d.Role == a.Role && !taken && !a.askedBy(d.Person) {
@@ -268,8 +268,8 @@ func (o *Store) substitute(ctx context.Context, all directory, person string, a 
 }
 
 // NameOf returns a person's name; their id if they are not known.
-func (o *Store) NameOf(ctx context.Context, person string) string {
-	all, err := o.directory(ctx)
+func (s *Store) NameOf(ctx context.Context, person string) string {
+	all, err := s.directory(ctx)
 	if p, ok := all[person]; err == nil && ok {
 		return p.Name
 	}

@@ -61,18 +61,18 @@ func storedPlan(entries []host.Planned) (plan []byte, digests string, err error)
 }
 
 // storePlan replaces the plan of a request that is still as a shows it.
-func (o *Store) storePlan(ctx context.Context, a *Approval, p host.Plan) error {
+func (s *Store) storePlan(ctx context.Context, a *Approval, p host.Plan) error {
 	plan, digests, err := storedPlan(p.Entries)
 	if err != nil {
 		return err
 	}
-	return o.db.Exec(ctx, `UPDATE approvals SET plan = $2, digests = $3, certain = $4, complete = $5, incomplete = $6 WHERE id = $1 AND state = 'pending'`,
+	return s.db.Exec(ctx, `UPDATE approvals SET plan = $2, digests = $3, certain = $4, complete = $5, incomplete = $6 WHERE id = $1 AND state = 'pending'`,
 		a.ID, plan, digests, p.Certain, p.Incomplete == "", p.Incomplete)
 }
 
 // insert stores a request. If the run already has a pending one, insert returns that
 // instead.
-func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err error) {
+func (s *Store) insert(ctx context.Context, a Approval) (before *Approval, err error) {
 	plan, digests, err := storedPlan(a.Plan)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err e
 	if err != nil {
 		return nil, err
 	}
-	err = o.db.Write(ctx, func(tx *db.Tx) error {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		before = nil
 		found, err := scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state = 'pending'`, a.Key))
 		if err == nil {
@@ -101,7 +101,7 @@ func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err e
 
 // close stores that an approval is decided. carrier is the process that continues the run,
 // as long as it renews its lease; without one it is whichever looks first.
-func (o *Store) close(ctx context.Context, tx *db.Tx, a *Approval, carrier string) error {
+func (s *Store) close(ctx context.Context, tx *db.Tx, a *Approval, carrier string) error {
 	carried := a.Decided
 	if carrier != "" {
 		carried = carried.Add(lease)
@@ -173,29 +173,29 @@ func first(ctx context.Context, tx *db.Tx, query string, args ...any) (Approval,
 	return list[0], err
 }
 
-func (o *Store) withdraw(ctx context.Context, run string) ([]Approval, error) {
-	return o.change(ctx, `UPDATE approvals SET state = 'withdrawn', decided = $2 WHERE run = $1 AND state = 'pending' RETURNING `+columns, run, o.now().UnixMicro())
+func (s *Store) withdraw(ctx context.Context, run string) ([]Approval, error) {
+	return s.change(ctx, `UPDATE approvals SET state = 'withdrawn', decided = $2 WHERE run = $1 AND state = 'pending' RETURNING `+columns, run, s.now().UnixMicro())
 }
 
 // expire denies the requests whose time is over, and deletes old decisions.
-func (o *Store) expire(ctx context.Context, now time.Time) (over []Approval, err error) {
+func (s *Store) expire(ctx context.Context, now time.Time) (over []Approval, err error) {
 	pending, old := 0, 0
-	err = o.db.QueryRow(ctx, `SELECT count(CASE WHEN state = 'pending' AND expires <= $1 THEN 1 END), count(CASE WHEN decided > 0 AND decided <= $2 THEN 1 END)
-			FROM approvals`, now.UnixMicro(), now.Add(-o.options.Keep).UnixMicro()).Scan(&pending, &old)
+	err = s.db.QueryRow(ctx, `SELECT count(CASE WHEN state = 'pending' AND expires <= $1 THEN 1 END), count(CASE WHEN decided > 0 AND decided <= $2 THEN 1 END)
+			FROM approvals`, now.UnixMicro(), now.Add(-s.options.Keep).UnixMicro()).Scan(&pending, &old)
 	if err != nil || pending+old == 0 {
 		return nil, err
 	}
 	if old > 0 {
-		err = o.db.Exec(ctx, `DELETE FROM approvals WHERE decided > 0 AND decided <= $1`, now.Add(-o.options.Keep).UnixMicro())
+		err = s.db.Exec(ctx, `DELETE FROM approvals WHERE decided > 0 AND decided <= $1`, now.Add(-s.options.Keep).UnixMicro())
 		if err != nil {
 			return nil, err
 		}
 	}
-	return o.change(ctx, `UPDATE approvals SET state = 'denied', decided = $1, decided_by = 'timeout' WHERE state = 'pending' AND expires <= $1 RETURNING `+columns, now.UnixMicro())
+	return s.change(ctx, `UPDATE approvals SET state = 'denied', decided = $1, decided_by = 'timeout' WHERE state = 'pending' AND expires <= $1 RETURNING `+columns, now.UnixMicro())
 }
 
-func (o *Store) change(ctx context.Context, query string, args ...any) (changed []Approval, err error) {
-	err = o.db.Write(ctx, func(tx *db.Tx) error {
+func (s *Store) change(ctx context.Context, query string, args ...any) (changed []Approval, err error) {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		changed, err = db.All(ctx, tx, scan, query, args...)
 		if err != nil || len(changed) == 0 {
 			return err
@@ -207,17 +207,17 @@ func (o *Store) change(ctx context.Context, query string, args ...any) (changed 
 
 // decidedElsewhere returns the approvals that callers of this process wait for and
 // that are no longer pending.
-func (o *Store) decidedElsewhere(ctx context.Context) (decided []Approval, err error) {
-	o.mu.Lock()
-	ids := make([]string, 0, len(o.waiting))
-	for id := range o.waiting {
+func (s *Store) decidedElsewhere(ctx context.Context) (decided []Approval, err error) {
+	s.mu.Lock()
+	ids := make([]string, 0, len(s.waiting))
+	for id := range s.waiting {
 		ids = append(ids, id)
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		still, err := db.All(ctx, tx, db.Column[string],
 			`SELECT id FROM approvals WHERE state = 'pending'`)
 		if err != nil {
@@ -252,8 +252,8 @@ func without(all, some []string) (rest []string) {
 	return rest
 }
 
-func (o *Store) load(ctx context.Context, id string) (a Approval, err error) {
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
+func (s *Store) load(ctx context.Context, id string) (a Approval, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		a, err = loadIn(ctx, tx, id)
 		return err
 	})
@@ -272,8 +272,8 @@ func shown(ctx context.Context, owner string) (all, unowned bool) {
 }
 
 // Get returns an approval that owner may see: their own, and those that they may decide.
-func (o *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
-	a, err := o.load(ctx, id)
+func (s *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
+	a, err := s.load(ctx, id)
 	if err != nil {
 		return a, err
 	}
@@ -281,7 +281,7 @@ func (o *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
 		return a, nil
 	}
 	if a.Role != "" {
-		if posts, err := o.posts(ctx, principal.Of(ctx)); err != nil || slices.Contains(posts, post{a.Org, a.Role}) {
+		if posts, err := s.posts(ctx, principal.Of(ctx)); err != nil || slices.Contains(posts, post{a.Org, a.Role}) {
 			return a, err
 		}
 	}
@@ -290,7 +290,7 @@ func (o *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
 
 // List returns the approvals in a state that a user may see, newest first. An empty state
 // means any.
-func (o *Store) List(ctx context.Context, owner string, state State, limit int) (list []Approval, err error) {
+func (s *Store) List(ctx context.Context, owner string, state State, limit int) (list []Approval, err error) {
 	args := []any{owner, string(state), limit}
 	mine := "owner = $1"
 	switch all, unowned := shown(ctx, owner); {
@@ -299,7 +299,7 @@ func (o *Store) List(ctx context.Context, owner string, state State, limit int) 
 	case unowned:
 		mine = "(owner = '' OR owner = $1)"
 	}
-	posts, err := o.posts(ctx, principal.Of(ctx))
+	posts, err := s.posts(ctx, principal.Of(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func (o *Store) List(ctx context.Context, owner string, state State, limit int) 
 		mine += fmt.Sprintf(" OR org = $%d AND role = $%d", len(args)+1, len(args)+2)
 		args = append(args, p.org, p.role)
 	}
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, scan, `SELECT `+columns+` FROM approvals
 			WHERE (`+mine+`) AND ($2 = '' OR state = $2) ORDER BY created DESC, id LIMIT $3`, args...)
 		if err != nil {
@@ -319,8 +319,8 @@ func (o *Store) List(ctx context.Context, owner string, state State, limit int) 
 }
 
 // PendingOf returns the approval that a run waits for; ok is false if it waits for none.
-func (o *Store) PendingOf(ctx context.Context, run string) (a Approval, ok bool, err error) {
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
+func (s *Store) PendingOf(ctx context.Context, run string) (a Approval, ok bool, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		a, err = first(ctx, tx, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state = 'pending' ORDER BY created LIMIT 1`, run)
 		return err
 	})
@@ -331,16 +331,16 @@ func (o *Store) PendingOf(ctx context.Context, run string) (a Approval, ok bool,
 }
 
 // latestOf returns the latest request of a run.
-func (o *Store) latestOf(ctx context.Context, run string) (a Approval, err error) {
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
+func (s *Store) latestOf(ctx context.Context, run string) (a Approval, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		a, err = first(ctx, tx, `SELECT `+columns+` FROM approvals WHERE run = $1 ORDER BY created DESC LIMIT 1`, run)
 		return err
 	})
 	return a, err
 }
 
-func (o *Store) ofRun(ctx context.Context, run string) (list []Approval, err error) {
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
+func (s *Store) ofRun(ctx context.Context, run string) (list []Approval, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, scan, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state <> 'pending' ORDER BY created`, run)
 		if err != nil {
 			return err
@@ -352,8 +352,8 @@ func (o *Store) ofRun(ctx context.Context, run string) (list []Approval, err err
 
 // Rules returns the remembered decisions that the principal of ctx may change, oldest first:
 // its own, and for administrators all.
-func (o *Store) Rules(ctx context.Context) (rules []Rule, err error) {
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
+func (s *Store) Rules(ctx context.Context) (rules []Rule, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		rules, err = rulesWhere(ctx, tx, "true")
 		return err
 	})
@@ -361,8 +361,8 @@ func (o *Store) Rules(ctx context.Context) (rules []Rule, err error) {
 }
 
 // Forget deletes a remembered decision that the principal of ctx may change.
-func (o *Store) Forget(ctx context.Context, id string) error {
-	return o.db.Write(ctx, func(tx *db.Tx) error {
+func (s *Store) Forget(ctx context.Context, id string) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
 		rules, err := rulesWhere(ctx, tx, "id = $1", id)
 		if err == nil && len(rules) == 0 {
 			err = fault.New(fault.NotFound, "no remembered decision %s", id).WithHint("approval_list lists the remembered decisions")
@@ -392,13 +392,13 @@ func rulesWhere(ctx context.Context, tx *db.Tx, where string, args ...any) ([]Ru
 
 // remembered returns the remembered decision. Deny takes precedence over allow. What
 // somebody allowed does not count for their own runs, unless they may decide about those.
-func (o *Store) remembered(ctx context.Context, subject, space, hash string) (host.Decision, error) {
+func (s *Store) remembered(ctx context.Context, subject, space, hash string) (host.Decision, error) {
 	type rule struct {
 		allow bool
 		maker Party
 	}
 	var rules []rule
-	rules, err := db.Find(ctx, o.db, func(row db.Scanner) (r rule, err error) {
+	rules, err := db.Find(ctx, s.db, func(row db.Scanner) (r rule, err error) {
 		var by, maker string
 		if err := row.Scan(&r.allow, &by, &maker); err != nil {
 			return r, err
@@ -415,7 +415,7 @@ func (o *Store) remembered(ctx context.Context, subject, space, hash string) (ho
 		switch {
 		case !r.allow:
 			return host.Deny, nil
-		case !r.maker.is(partyOf(who)) || o.mayDecideOwn(ctx, who):
+		case !r.maker.is(partyOf(who)) || s.mayDecideOwn(ctx, who):
 			verdict = host.Allow
 		}
 	}

@@ -91,168 +91,168 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Store, error) {
 }
 
 // SetPolicy replaces the policy for runs that start from now on.
-func (o *Store) SetPolicy(p Policy) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.policy = p
+func (s *Store) SetPolicy(p Policy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.policy = p
 }
 
 // Policy returns the current policy.
-func (o *Store) Policy() Policy {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.policy
+func (s *Store) Policy() Policy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.policy
 }
 
 // Ask stores a paused run until there is a decision. A second request of a run about the
 // same effect returns the first one.
-func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
-	subject, space := o.subjectOf(ctx, p.Effect)
-	now, who := o.now(), principal.Of(ctx)
-	demand, _ := o.Policy().demand(ctx, p.Effect, subject, space)
+func (s *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
+	subject, space := s.subjectOf(ctx, p.Effect)
+	now, who := s.now(), principal.Of(ctx)
+	demand, _ := s.Policy().demand(ctx, p.Effect, subject, space)
 	a := Approval{
 		ID: newID(IDPrefix), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
 		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Incomplete: p.Incomplete, Output: p.Output, Resume: p.ResumeState,
-		Created: now, Expires: now.Add(o.options.Expire),
+		Created: now, Expires: now.Add(s.options.Expire),
 		Asker: partyOf(who), Org: who.ActingOrg(), Role: demand.Role, Needed: max(demand.Count, 1),
 	}
 	a.Asker.Agent = p.Agent
 	if a.Owner == "" && who.ID != principal.LocalID {
 		a.Owner = who.ID
 	}
-	before, err := o.insert(ctx, a)
+	before, err := s.insert(ctx, a)
 	if err != nil {
 		return host.Pending{}, fault.Wrap(fault.Internal, err, "store a run that waits for approval")
 	}
 	if before != nil {
-		return o.pending(ctx, before), nil
+		return s.pending(ctx, before), nil
 	}
-	o.publish(ctx, &a, Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan), Role: a.Role, Needed: a.Needed})
-	return o.pending(ctx, &a), nil
+	s.publish(ctx, &a, Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan), Role: a.Role, Needed: a.Needed})
+	return s.pending(ctx, &a), nil
 }
 
-func (o *Store) pending(ctx context.Context, a *Approval) host.Pending {
-	return host.Pending{ID: a.ID, Expires: a.Expires, Others: a.State == Pending && o.refusal(asked(ctx), a) != nil}
+func (s *Store) pending(ctx context.Context, a *Approval) host.Pending {
+	return host.Pending{ID: a.ID, Expires: a.Expires, Others: a.State == Pending && s.refusal(asked(ctx), a) != nil}
 }
 
 // Asked returns the request of a run that is not decided yet; ok is false if there is
 // none.
-func (o *Store) Asked(ctx context.Context, run string) (pending host.Pending, ok bool, err error) {
-	a, ok, err := o.PendingOf(ctx, run)
+func (s *Store) Asked(ctx context.Context, run string) (pending host.Pending, ok bool, err error) {
+	a, ok, err := s.PendingOf(ctx, run)
 	if err != nil || !ok {
 		return host.Pending{}, false, err
 	}
-	return o.pending(ctx, &a), true, nil
+	return s.pending(ctx, &a), true, nil
 }
 
 // Withdraw withdraws the pending approvals of a run that no longer waits.
-func (o *Store) Withdraw(ctx context.Context, run string) error {
-	gone, err := o.withdraw(ctx, run)
+func (s *Store) Withdraw(ctx context.Context, run string) error {
+	gone, err := s.withdraw(ctx, run)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "withdraw an approval")
 	}
 	for _, a := range gone {
-		o.announce(ctx, a)
+		s.announce(ctx, a)
 	}
 	return nil
 }
 
 // announce wakes the callers that wait for an approval and publishes the event.
-func (o *Store) announce(ctx context.Context, a Approval) {
-	o.wake(a.ID)
-	o.publishSettled(ctx, a)
+func (s *Store) announce(ctx context.Context, a Approval) {
+	s.wake(a.ID)
+	s.publishSettled(ctx, a)
 }
 
-func (o *Store) wake(id string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, woke := range o.waiting[id] {
+func (s *Store) wake(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, woke := range s.waiting[id] {
 		close(woke)
 	}
-	delete(o.waiting, id)
+	delete(s.waiting, id)
 }
 
-func (o *Store) publishSettled(ctx context.Context, a Approval) {
-	o.publish(ctx, &a, Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
+func (s *Store) publishSettled(ctx context.Context, a Approval) {
+	s.publish(ctx, &a, Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
 }
 
 // Await waits until an approval is no longer pending.
-func (o *Store) Await(ctx context.Context, id string) error {
+func (s *Store) Await(ctx context.Context, id string) error {
 	woke := make(chan struct{})
-	o.mu.Lock()
-	o.waiting[id] = append(o.waiting[id], woke)
-	o.mu.Unlock()
-	a, err := o.load(ctx, id) // it may have been decided before we waited
+	s.mu.Lock()
+	s.waiting[id] = append(s.waiting[id], woke)
+	s.mu.Unlock()
+	a, err := s.load(ctx, id) // it may have been decided before we waited
 	if err != nil || a.State != Pending {
-		o.forgetWaiter(id, woke)
+		s.forgetWaiter(id, woke)
 		return err
 	}
 	select {
 	case <-woke:
 		return nil
 	case <-ctx.Done():
-		o.forgetWaiter(id, woke)
+		s.forgetWaiter(id, woke)
 		return context.Cause(ctx)
 	}
 }
 
 // Newest returns the latest request of the run of the principal of ctx that asked for an
 // approval: a run can ask several times.
-func (o *Store) Newest(ctx context.Context, id string) (Approval, error) {
-	a, err := o.load(ctx, id)
+func (s *Store) Newest(ctx context.Context, id string) (Approval, error) {
+	a, err := s.load(ctx, id)
 	if err != nil {
 		return a, err
 	}
 	if !a.Asker.is(partyOf(principal.Of(ctx))) {
 		return Approval{}, fault.New(fault.NotFound, "no approval %s", id)
 	}
-	return o.latestOf(ctx, a.Key)
+	return s.latestOf(ctx, a.Key)
 }
 
 // StoredFor returns how long after its creation a decided approval is stored.
-func (o *Store) StoredFor(a *Approval) time.Duration {
-	return a.Decided.Sub(a.Created) + o.options.Keep
+func (s *Store) StoredFor(a *Approval) time.Duration {
+	return a.Decided.Sub(a.Created) + s.options.Keep
 }
 
 // AwaitOutcome waits until the run of the principal of ctx has ended that waits for an
 // approval. The outcome may be that it waits for another one.
-func (o *Store) AwaitOutcome(ctx context.Context, id string) (Approval, error) {
+func (s *Store) AwaitOutcome(ctx context.Context, id string) (Approval, error) {
 	for {
 		woke := make(chan struct{})
-		o.mu.Lock()
-		o.waiting[id] = append(o.waiting[id], woke)
-		o.mu.Unlock()
-		a, err := o.load(ctx, id)
+		s.mu.Lock()
+		s.waiting[id] = append(s.waiting[id], woke)
+		s.mu.Unlock()
+		a, err := s.load(ctx, id)
 		if err == nil && !a.Asker.is(partyOf(principal.Of(ctx))) {
 			err = fault.New(fault.NotFound, "no approval %s", id)
 		}
 		if err != nil || a.Outcome != nil || a.State == Withdrawn {
-			o.forgetWaiter(id, woke)
+			s.forgetWaiter(id, woke)
 			return a, err
 		}
 		select {
 		case <-woke:
 		case <-ctx.Done():
-			o.forgetWaiter(id, woke)
+			s.forgetWaiter(id, woke)
 			return a, context.Cause(ctx)
 		}
 	}
 }
 
-func (o *Store) forgetWaiter(id string, woke chan struct{}) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (s *Store) forgetWaiter(id string, woke chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var left []chan struct{}
-	for _, one := range o.waiting[id] {
+	for _, one := range s.waiting[id] {
 		if one != woke {
 			left = append(left, one)
 		}
 	}
 	if len(left) == 0 {
-		delete(o.waiting, id)
+		delete(s.waiting, id)
 		return
 	}
-	o.waiting[id] = left
+	s.waiting[id] = left
 }
 
 // Topic is where processes notify each other of decisions.
@@ -264,63 +264,63 @@ const watchInterval = 2 * time.Second
 
 // Watch runs these checks until ctx ends. It calls goOn for each run to take over, in
 // a goroutine of its own. If goOn is nil, other processes take the runs over.
-func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval)) {
+func (s *Store) Watch(ctx context.Context, goOn func(context.Context, Approval)) {
 	var carried sync.WaitGroup
 	defer carried.Wait()
-	if o.options.Nodes {
-		carried.Go(func() { o.listen(ctx) })
+	if s.options.Nodes {
+		carried.Go(func() { s.listen(ctx) })
 	}
 	for {
-		o.warn(ctx, "approvals not checked", o.tidy(ctx))
-		o.warn(ctx, "notices of approvals not sent", o.sendNotices(ctx, &carried))
-		o.warn(ctx, "mails of approvals not sent", o.sendMails(ctx, &carried))
+		s.warn(ctx, "approvals not checked", s.tidy(ctx))
+		s.warn(ctx, "notices of approvals not sent", s.sendNotices(ctx, &carried))
+		s.warn(ctx, "mails of approvals not sent", s.sendMails(ctx, &carried))
 		if goOn != nil {
-			orphans, err := o.orphans(ctx)
-			o.warn(ctx, "approved runs not found", err)
+			orphans, err := s.orphans(ctx)
+			s.warn(ctx, "approved runs not found", err)
 			for _, a := range orphans {
 				carried.Go(func() { goOn(ctx, a) })
 			}
 		}
-		if o.options.Clock.Sleep(ctx, watchInterval) != nil {
+		if s.options.Clock.Sleep(ctx, watchInterval) != nil {
 			return
 		}
 	}
 }
 
 // warn logs what did not work, unless ctx has ended.
-func (o *Store) warn(ctx context.Context, problem string, err error) {
+func (s *Store) warn(ctx context.Context, problem string, err error) {
 	if err != nil && ctx.Err() == nil {
-		o.options.Log.WarnContext(ctx, "approvals are incomplete for now", "problem", problem, "error", err)
+		s.options.Log.WarnContext(ctx, "approvals are incomplete for now", "problem", problem, "error", err)
 	}
 }
 
 // listen wakes callers that wait for a decision on another node.
-func (o *Store) listen(ctx context.Context) {
-	_ = o.db.Listen(ctx, Topic, func(db.Notification) { // it ends with ctx
-		o.warn(ctx, "decisions of other processes not read", o.wakeDecided(ctx))
+func (s *Store) listen(ctx context.Context) {
+	_ = s.db.Listen(ctx, Topic, func(db.Notification) { // it ends with ctx
+		s.warn(ctx, "decisions of other processes not read", s.wakeDecided(ctx))
 	})
 }
 
-func (o *Store) wakeDecided(ctx context.Context) error {
-	decided, err := o.decidedElsewhere(ctx)
+func (s *Store) wakeDecided(ctx context.Context) error {
+	decided, err := s.decidedElsewhere(ctx)
 	for _, a := range decided {
-		o.wake(a.ID)
-		if !o.options.Nodes { // the deciding process has published the event
-			o.publishSettled(ctx, a)
+		s.wake(a.ID)
+		if !s.options.Nodes { // the deciding process has published the event
+			s.publishSettled(ctx, a)
 		}
 	}
 	return err
 }
 
-func (o *Store) tidy(ctx context.Context) error {
-	over, err := o.expire(ctx, o.now())
+func (s *Store) tidy(ctx context.Context) error {
+	over, err := s.expire(ctx, s.now())
 	if err != nil {
 		return err
 	}
 	for _, a := range over {
-		o.announce(ctx, a)
+		s.announce(ctx, a)
 	}
-	return errors.Join(o.wakeDecided(ctx), o.renew(ctx))
+	return errors.Join(s.wakeDecided(ctx), s.renew(ctx))
 }
 
-func (o *Store) now() time.Time { return o.options.Clock.Now().UTC() }
+func (s *Store) now() time.Time { return s.options.Clock.Now().UTC() }
