@@ -45,7 +45,7 @@ type account struct {
 	granted int64 // of the current slice
 	spent   int64 // steps of slices that are over
 	budget  Budget
-	ctx     context.Context
+	ctx     context.Context // of the call that runs
 	// done is ctx's channel, nil when it can never be cancelled.
 	done <-chan struct{}
 

@@ -34,7 +34,8 @@ import (
 // personalTables are all tables with rows of people. TestEveryTableIsErased fails when one
 // is missing here.
 func personalTables() []personal.Table {
-	return slices.Concat(job.Personal(), session.Personal(), publish.Personal(), kv.Personal(), results.Personal(), usage.Personal(), artifact.Personal(), hootenanny.Personal(),
+	return slices.Concat(job.Personal(), session.Personal(), publish.Personal(), kv.Personal(), results.Personal(), usage.Personal(),
+		artifact.Personal(), hootenanny.Personal(),
 		conversation.Personal(), spending.Personal(), taskrelay.Personal(), sessionstore.Personal(), upstreamstore.Personal(),
 		approval.Personal(), policy.Personal(), pin.Personal(), oauth.Personal(), personalvalues.Personal(),
 		share.Personal(), authserver.Personal(), apikey.Personal(), signin.Personal(), people.Personal())

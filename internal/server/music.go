@@ -108,7 +108,8 @@ func openMusic(ctx context.Context, p *process, s *storage, src *sources) (*hoot
 func openBackend(ctx context.Context, p *process, files *artifact.Files) (*hootenanny.Backend, error) {
 	backend, err := hootenanny.Open(ctx, p.store, hootenanny.Options{
 		Files: files, Events: p.bus, Log: p.log, Propagator: telemetry.Propagator(), URL: p.address, Node: p.node.Name(),
-		Folders:  slices.Concat([]string{p.config.TempFolder(), p.config.Folder("jobs")}, config.AbsoluteFolders(p.config.Scripts.Write), config.AbsoluteFolders(p.config.Scripts.Read)),
+		Folders: slices.Concat([]string{p.config.TempFolder(), p.config.Folder("jobs")},
+			config.AbsoluteFolders(p.config.Scripts.Write), config.AbsoluteFolders(p.config.Scripts.Read)),
 		Services: hootenanny.Services(p.config.Music.Services), Models: p.config.Music.Models,
 	})
 	if err == nil {

@@ -121,7 +121,7 @@ func openRunner(ctx context.Context, p *process, s *storage, g *guards, o script
 	}
 	o.Files = host.FilesOptions{Read: c.Read, Write: c.Write}
 	o.Limits = script.Limits{Time: time.Duration(c.Timeout), Memory: int64(c.MemoryMB) << 20, Calls: int64(c.Calls)}
-	return script.NewRunner(o), nil
+	return script.NewRunner(o), nil //nolint:contextcheck // its functions get the context of their run
 }
 
 // openJavaScript opens the JavaScript engine. It caches compiled code, which saves a

@@ -66,7 +66,9 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.runNode(background)
 	srv.runBackups()
-	for _, run := range []func(context.Context){srv.upstreams.Follow, srv.keys.Run, srv.watchApprovals, srv.audit.RunRetention, srv.watchPins, srv.watchLogins, srv.watchUpstreams} {
+	for _, run := range []func(context.Context){
+		srv.upstreams.Follow, srv.keys.Run, srv.watchApprovals, srv.audit.RunRetention, srv.watchPins, srv.watchLogins, srv.watchUpstreams,
+	} {
 		srv.runBackground(run)
 	}
 	if options.ListenFirst {
@@ -75,7 +77,9 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 		srv.startScripts(ctx)
 	}
 	srv.watchConfig(ctx)
-	for _, run := range []func(context.Context){srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run, srv.collectContents} {
+	for _, run := range []func(context.Context){
+		srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run, srv.collectContents,
+	} {
 		if run != nil {
 			srv.runBackground(run)
 		}

@@ -73,8 +73,8 @@ type sources struct {
 }
 
 func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sources, error) {
-	manager := newManager(p, s, g)
-	var tools *catalog.Catalog // the pins have it list tools anew, and its calls ask the pins
+	manager := newManager(p, s, g) //nolint:contextcheck // what it starts lives as long as the server
+	var tools *catalog.Catalog     // the pins have it list tools anew, and its calls ask the pins
 	pins, err := openPins(ctx, p, manager, func(ctx context.Context, pins ...*pin.Pin) {
 		tools.Refresh(ctx)
 		for _, p := range pins {
@@ -104,7 +104,9 @@ func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sourc
 		o.Load = func(ctx context.Context, name string) { upstreams.Start(ctx, name) }
 	}
 	tools = catalog.New(o)
-	if upstreams, err = openUpstreams(ctx, p, upstreamset.Options{Manager: manager, Overlay: named, Catalog: tools, Pins: pins, Warnings: pins.Warnings, Audit: g.audit.RecordAction}); err != nil {
+	if upstreams, err = openUpstreams(ctx, p, upstreamset.Options{
+		Manager: manager, Overlay: named, Catalog: tools, Pins: pins, Warnings: pins.Warnings, Audit: g.audit.RecordAction,
+	}); err != nil {
 		return nil, err
 	}
 	asks.catalog = tools // its calls wait for approvals, which are about its tools

@@ -75,7 +75,7 @@ type Authenticator struct {
 	rates     queue.RateLimiter
 	codes     owner.Codes
 	unwatch   func()
-	watching  context.Context
+	watching  context.Context // of the background, until Close
 	stop      context.CancelFunc
 	work      sync.WaitGroup
 

@@ -62,8 +62,8 @@ type Handler struct {
 	rates   queue.RateLimiter // by person
 	// receivers are the origins of Options.Receivers.
 	receivers []string
-	hooks     sync.WaitGroup // webhooks in progress
-	ending    context.Context
+	hooks     sync.WaitGroup  // webhooks in progress
+	ending    context.Context // of webhooks, until Close
 	end       context.CancelFunc
 }
 

@@ -207,7 +207,7 @@ func drain(flag chan struct{}) {
 // lifetime is a context that ends with its owner, and the goroutines that run for
 // the owner.
 type lifetime struct {
-	ctx context.Context
+	ctx context.Context // of its goroutines, until end
 	end context.CancelCauseFunc
 
 	mu   sync.Mutex

@@ -133,7 +133,7 @@ func (f Remote) PutContent(ctx context.Context, r io.Reader, mime string) (store
 
 // remoteReader fetches a content in pieces.
 type remoteReader struct {
-	ctx    context.Context
+	ctx    context.Context // for a single copy
 	from   Remote
 	hash   string
 	offset int64

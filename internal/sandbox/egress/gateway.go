@@ -43,9 +43,9 @@ type Gateway struct {
 	transport *http.Transport
 	forward   httputil.ReverseProxy
 
-	slots  chan struct{} // one per open connection
-	shared bool          // others reach the listener, too
-	ctx    context.Context
+	slots  chan struct{}   // one per open connection
+	shared bool            // others reach the listener, too
+	ctx    context.Context // of the program's connections, until Close
 	cancel context.CancelFunc
 
 	mu    sync.Mutex
