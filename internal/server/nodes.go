@@ -12,7 +12,6 @@ import (
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/sessionstore"
 	"github.com/luanette/luanette/internal/mcp/taskrelay"
-	"github.com/luanette/luanette/internal/scripting/script/publish"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
@@ -42,7 +41,7 @@ func (p *process) isShared() bool { return p.store.Kind() == db.Postgres }
 // notified of them, processes that share a SQLite file are not.
 const (
 	pollShared = 30 * time.Second
-	pollAlone  = 2 * time.Second
+	pollAlone  = time.Second
 )
 
 // poll calls look whenever another process may have changed what a topic is about, until
@@ -122,11 +121,6 @@ func (srv *Server) runNode(ctx context.Context) {
 	}
 	if srv.isShared() {
 		work = append(work, srv.scripts.sessions)
-		srv.listenTopic(publish.Topic, func(string) {
-			if err := srv.scripts.published.Reload(ctx); err != nil && ctx.Err() == nil {
-				srv.log.WarnContext(ctx, "scripts of other nodes not loaded", "error", err)
-			}
-		})
 		srv.runBackground(srv.sessions.RunCleanup)
 		srv.runBackground(func(ctx context.Context) { srv.remoteCalls.Serve(ctx, srv.hub.HandleRemote) })
 		srv.node.SetWatching(srv.dashboard.HasReaders)

@@ -209,6 +209,11 @@ func (srv *Server) startScripts(ctx context.Context) {
 	}
 }
 
+// watchScripts follows what other processes publish and withdraw.
+func (srv *Server) watchScripts(ctx context.Context) {
+	srv.poll(ctx, publish.Topic, srv.scripts.published.Reload)
+}
+
 // setHooks sets the hooks of startup.lua; nil changes nothing.
 func (srv *Server) setHooks(ctx context.Context, hooks *startup.Hooks) {
 	if hooks == nil {

@@ -290,3 +290,34 @@ func TestScriptsStartOnlyAllowedPrograms(t *testing.T) {
 		t.Errorf("a program that is not allowed: %s", text)
 	}
 }
+
+// TestCommandPublishesForTheServer checks that a server has what a command on the same data
+// folder publishes and withdraws.
+func TestCommandPublishesForTheServer(t *testing.T) {
+	t.Parallel()
+	_, srv := start(t, config.Sources{})
+	command, err := Build(t.Context(), srv.config, Options{Version: "test", Stderr: io.Discard, Env: config.Environment{}, OnDemand: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := command.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	awaitVersion := func(want int) {
+		t.Helper()
+		clocktest.Await(t, func() bool {
+			info, _ := srv.catalog.Find(t.Context(), tool.Ref{Name: "greet"})
+			return strings.Contains(string(info.Raw), fmt.Sprintf(`"version":%d`, want)) || want == 0 && info.Raw == nil
+		}, func() string { return "the server has not noticed version " + strconv.Itoa(want) })
+	}
+	for i, answer := range []string{"one", "two"} {
+		publishScript(t, command, `function describe() return {name="greet"} end function main() return "`+answer+`" end`)
+		awaitVersion(i + 1)
+	}
+	if _, err := command.scripts.published.Unpublish(t.Context(), "greet"); err != nil {
+		t.Fatal(err)
+	}
+	awaitVersion(0)
+}

@@ -67,7 +67,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	srv.runNode(background)
 	srv.runBackups()
 	for _, run := range []func(context.Context){
-		srv.upstreams.Follow, srv.keys.Run, srv.watchApprovals, srv.audit.RunRetention, srv.watchPins, srv.watchLogins, srv.watchUpstreams,
+		srv.upstreams.Follow, srv.keys.Run, srv.watchApprovals, srv.audit.RunRetention, srv.watchPins, srv.watchLogins, srv.watchUpstreams, srv.watchScripts,
 	} {
 		srv.runBackground(run)
 	}

@@ -31,7 +31,7 @@ type SourceReader interface {
 // Options are the options of Published.
 type Options struct {
 	Reserved func(name string) bool    // names of other tools; nil means none
-	Shared   bool                      // other nodes publish too, from their own folders
+	Shared   bool                      // other nodes publish too, from their own folders, and relay events
 	Changed  func(ctx context.Context) // called after the list of tools has changed; may be nil
 	// Use ensures that a source exists and stays; nil means that none is ever removed.
 	Use    func(ctx context.Context, tx *db.Tx, ref cas.Ref) error
@@ -51,6 +51,7 @@ type Published struct {
 	options Options
 
 	changing sync.Mutex               // held while the list changes
+	unusable map[string]int           // the versions that could not be described, by name; changing guards it
 	list     atomic.Pointer[toolList] // what is published now
 }
 
@@ -122,19 +123,10 @@ func Open(ctx context.Context, database *db.DB, runner *script.Runner, sources S
 	if err := database.Migrate(ctx, script.MigrationSet, script.Migrations); err != nil {
 		return nil, err
 	}
-	p := &Published{runner: runner, sources: sources, db: database, options: o}
-	current, err := p.loadCurrent(ctx)
+	p := &Published{runner: runner, sources: sources, db: database, options: o, unusable: map[string]int{}}
+	byName, err := p.load(ctx, nil)
 	if err != nil {
 		return nil, err
-	}
-	byName := map[string]*publication{}
-	for _, one := range current {
-		ready, err := p.prepare(ctx, one.Version, one.origin)
-		if err != nil {
-			o.Log.WarnContext(ctx, "published script cannot be used", "name", one.Name, "hash", one.Hash.String(), "error", err)
-			continue
-		}
-		byName[one.Name] = ready
 	}
 	p.list.Store(newToolList(byName))
 	return p, nil

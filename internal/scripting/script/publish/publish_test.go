@@ -262,3 +262,52 @@ func TestNestingOfPublishedScriptsIsLimited(t *testing.T) {
 		t.Errorf("down = %s", got.Text())
 	}
 }
+
+// TestReloadFollowsAnotherProcess checks that a process uses what another one on the same
+// database publishes and withdraws, publishes its events, and logs an unusable version once.
+func TestReloadFollowsAnotherProcess(t *testing.T) {
+	t.Parallel()
+	folder, sources := t.TempDir(), newSourceStore()
+	server, command := openPublished(t, folder, sources), openPublished(t, folder, sources)
+	var log strings.Builder
+	server.options.Log = slog.New(slog.NewTextHandler(&log, nil))
+	events := server.bus.Subscribe(event.Options{})
+	defer events.Close()
+	changes := 0
+	defer server.catalog.Exposed().Watch(func() { changes++ })()
+	reload := func(want ...string) {
+		t.Helper()
+		for range 2 { // the second finds nothing new
+			if err := server.Reload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, typ := range want {
+			if e, err := events.Next(t.Context()); err != nil || e.Type != typ {
+				t.Errorf("event %s, %v, want %s", e.Type, err, typ)
+			}
+		}
+	}
+	command.publish(t, named("greet", "one"), "")
+	reload("script.published")
+	command.publish(t, named("greet", "two"), "")
+	reload("script.published", "script.invalidate")
+	if got := server.call(t, "greet", `{}`); string(got.Structured) != `{"answer":"two","n":1}` {
+		t.Errorf("greet = %s", got.Structured)
+	}
+	if _, err := command.Unpublish(t.Context(), "greet"); err != nil {
+		t.Fatal(err)
+	}
+	reload("script.published", "script.invalidate")
+	if tools, _ := server.Tools(t.Context()); len(tools) != 0 || changes != 3 {
+		t.Errorf("%d tools, %d changes", len(tools), changes)
+	}
+	lost := command.publish(t, named("lost", "one"), "")
+	sources.mu.Lock()
+	delete(sources.sources, lost.Hash)
+	sources.mu.Unlock()
+	reload()
+	if got := strings.Count(log.String(), "published script cannot be used"); got != 1 {
+		t.Errorf("logged %d times: %s", got, log.String())
+	}
+}

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -86,40 +87,73 @@ func (p *Published) forget(ctx context.Context, name string) (had bool, err erro
 	return had, err
 }
 
-// Topic is the topic on which nodes that share a database announce changes; a node that
-// receives one calls Reload.
+// Topic is where processes notify each other that they published or withdrew a script.
 const Topic = "scripts"
 
-// Reload loads what other nodes have published and withdrawn.
+// Reload loads what other processes have published and withdrawn.
 func (p *Published) Reload(ctx context.Context) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	current, err := p.loadCurrent(ctx)
-	if err != nil {
-		return err
-	}
 	before := p.list.Load().byName
-	byName, changed := map[string]*publication{}, false
-	for _, one := range current {
-		if known := before[one.Name]; known != nil && known.Hash == one.Hash && known.Version.Version == one.Version.Version {
-			byName[one.Name] = known
-			continue
-		}
-		ready, err := p.prepare(ctx, one.Version, one.origin)
-		if err != nil {
-			p.options.Log.WarnContext(ctx, "published script cannot be used", "name", one.Name, "hash", one.Hash.String(), "error", err)
-			continue
-		}
-		byName[one.Name], changed = ready, true
-	}
-	if !changed && len(byName) == len(before) {
-		return nil
+	byName, err := p.load(ctx, before)
+	if err != nil || maps.Equal(byName, before) {
+		return err
 	}
 	p.list.Store(newToolList(byName))
 	if p.options.Changed != nil {
 		p.options.Changed(ctx)
 	}
+	if !p.options.Shared { // else the process that changed it has published the events to all
+		p.publishChanges(before, byName)
+	}
 	return nil
+}
+
+// publishChanges publishes the events of what another process did.
+func (p *Published) publishChanges(before, now map[string]*publication) {
+	for name, one := range now {
+		if one != before[name] {
+			p.options.Events.PublishAbout(name, Changed{Name: name, Hash: one.Hash, Version: one.Version.Version})
+		}
+	}
+	for name, old := range before {
+		if now[name] == nil {
+			p.options.Events.PublishAbout(name, Changed{Name: name})
+		}
+		if now[name] != old {
+			p.publishInvalidated(old)
+		}
+	}
+}
+
+// load returns what is published according to the database. Those in known that are the same
+// are not prepared again, nor are versions that could not be described.
+func (p *Published) load(ctx context.Context, known map[string]*publication) (map[string]*publication, error) {
+	current, err := p.loadCurrent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*publication{}
+	for _, one := range current {
+		version := one.Version.Version
+		if now := known[one.Name]; now != nil && now.Hash == one.Hash && now.Version.Version == version {
+			byName[one.Name] = now
+			continue
+		}
+		if p.unusable[one.Name] == version {
+			continue
+		}
+		ready, err := p.prepare(ctx, one.Version, one.origin)
+		if err != nil {
+			p.options.Log.WarnContext(ctx, "published script cannot be used", "name", one.Name, "hash", one.Hash.String(), "error", err)
+			if code := fault.CodeOf(err); code == fault.Script || code == fault.NotFound { // it stays so
+				p.unusable[one.Name] = version
+			}
+			continue
+		}
+		byName[one.Name] = ready
+	}
+	return byName, nil
 }
 
 // loadCurrent reads the newest version of every published name.
