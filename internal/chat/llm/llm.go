@@ -7,7 +7,6 @@ package llm
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -246,7 +245,7 @@ func Open(o Options) (Model, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	m := &retrying{retry: o.Retry.filled(), prices: priceList(o.Prices)}
+	m := &retrying{retry: o.Retry.filled(), prices: o.Prices}
 	client := &http.Client{Transport: &idleTransport{base: o.Transport, timeout: o.IdleTimeout}, CheckRedirect: stay}
 	switch o.Provider {
 	case "", "anthropic":
@@ -378,34 +377,33 @@ var knownPrices = map[string]Price{
 	"o4-mini":           {1.1, 4.4, 0.275, 0},
 }
 
+// prices are the prices that were set, by prefix of a model's name.
 type prices map[string]Price
-
-func priceList(own map[string]Price) prices {
-	all := maps.Clone(knownPrices)
-	maps.Copy(all, own)
-	return all
-}
 
 // IsPriced reports whether the price of a model is known, from the list or from own ones.
 func IsPriced(model string, own map[string]Price) bool {
-	_, known := priceList(own).of(model)
+	_, known := prices(own).of(model)
 	return known
 }
 
-// of returns the price of a model; the longest matching prefix decides. A known price is
-// not that of a later version: gpt-5 is not gpt-5.9.
-func (p prices) of(model string) (Price, bool) {
-	best := ""
-	for name := range p {
-		rest, begins := strings.CutPrefix(model, name)
-		if _, listed := knownPrices[name]; listed && strings.HasPrefix(rest, ".") {
-			continue
-		}
-		if begins && len(name) > len(best) {
-			best = name
+// of returns the price of a model: of those that were set, else of the known ones, that with
+// the longest prefix. A known price is not that of a later version: gpt-5 is not gpt-5.9.
+func (p prices) of(model string) (price Price, known bool) {
+	if price, known = longestPrefix(p, model, func(string) bool { return true }); known {
+		return price, true
+	}
+	return longestPrefix(knownPrices, model, func(rest string) bool { return !strings.HasPrefix(rest, ".") })
+}
+
+// longestPrefix returns the price of the longest prefix of a model's name; fits decides about
+// what comes after the prefix.
+func longestPrefix(list map[string]Price, model string, fits func(rest string) bool) (price Price, known bool) {
+	longest := -1
+	for prefix := range list {
+		if rest, begins := strings.CutPrefix(model, prefix); begins && fits(rest) && len(prefix) > longest {
+			longest, price, known = len(prefix), list[prefix], true
 		}
 	}
-	price, known := p[best]
 	return price, known
 }
 

@@ -236,6 +236,12 @@ func TestUsageAndCost(t *testing.T) {
 	}
 
 	server = llmtest.Play(t, llmtest.Step{Say: []string{"a"}})
+	m, _ = open(t, "anthropic", server.URL, func(o *llm.Options) { o.Prices = map[string]llm.Price{"claude": {Output: 7}, "claude-s": {Output: 6}} })
+	if answer, err := m.Answer(t.Context(), question, nil); err != nil || answer.Usage.Cost != 20*6/1e6 {
+		t.Errorf("with prices of one's own: usage %+v, %v", answer.Usage, err)
+	}
+
+	server = llmtest.Play(t, llmtest.Step{Say: []string{"a"}})
 	m, _ = open(t, "openai", server.URL, func(o *llm.Options) {
 		o.Model, o.Prices = "local-7b", map[string]llm.Price{"local": {Input: 1, Output: 2, CacheRead: 0.5}}
 	})
