@@ -8,6 +8,8 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
@@ -242,13 +244,22 @@ func (s State) refusal(now time.Time) error {
 	if s.budget.monthly {
 		next, period = time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC), "this month"
 	}
-	amount := fmt.Sprintf("%.2f of %.2f US dollars", s.Used, s.Limit)
+	amount := fmt.Sprintf("%s of %s US dollars", decimal(s.Used), decimal(s.Limit))
 	if s.budget.tokens {
 		amount = fmt.Sprintf("%.0f of %.0f tokens", s.Used, s.Limit)
 	}
 	return fault.New(fault.Limit, "the budget of %s for %s is used up: %s", s.of, period, amount).
 		WithHint("try again after %s, or raise chat.budget.%s", next.Format("2006-01-02 15:04 MST"), s.Setting).
 		WithDetails(map[string]any{"limit": s.Limit, "used": s.Used, "setting": s.Setting, "retry_after_ms": next.Sub(now).Milliseconds()})
+}
+
+// decimal writes an amount with cents, and a small one with two digits that are not zero.
+func decimal(amount float64) string {
+	digits := 2
+	if amount > 0 {
+		digits = max(digits, 1-int(math.Floor(math.Log10(amount))))
+	}
+	return strconv.FormatFloat(amount, 'f', digits, 64)
 }
 
 // Spent is what turns have used.

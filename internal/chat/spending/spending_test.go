@@ -192,6 +192,23 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// TestSmallBudgets checks that the refusal of a small budget shows what was used.
+func TestSmallBudgets(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		budget, cost float64
+		want         string
+	}{
+		{0.5, 0.75, "0.75 of 0.50 US dollars"}, {0.001, 0.0014, "0.0014 of 0.0010 US dollars"}, {0.00003, 0.25, "0.25 of 0.000030 US dollars"}, {12, 12.345, "12.35 of 12.00 US dollars"},
+	} {
+		s, _ := opened(t, dbtest.Fresh(t), spending.Budgets{PersonDaily: tt.budget}, time.Date(2026, 10, 31, 20, 0, 0, 0, time.UTC))
+		spend(t, s, "t0", "acme", "ann", llm.Usage{Cost: tt.cost})
+		if err := s.Check(t.Context(), agent.Spender{Turn: "t1", Org: "acme", User: "ann"}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v of %v: %v, want %q", tt.cost, tt.budget, err, tt.want)
+		}
+	}
+}
+
 // TestBudgetOfSeveralNodes checks that nodes share their budgets and lose nothing.
 func TestBudgetOfSeveralNodes(t *testing.T) {
 	t.Parallel()
