@@ -50,8 +50,9 @@ export function costOf(u: Usage): string {
   return `${u.input_tokens + (u.cache_read_input_tokens ?? 0)} tokens in, ${u.output_tokens} out, ${dollars(u.cost_usd)}`
 }
 
+/** An amount with cents, and a small one with two digits that are not zero. */
 export function dollars(amount: number): string {
-  return amount === 0 ? '$0' : `$${amount < 0.1 ? amount.toFixed(4) : amount.toFixed(2)}`
+  return amount === 0 ? '$0' : `$${amount.toFixed(Math.max(2, 1 - Math.floor(Math.log10(amount))))}`
 }
 
 function Part({ piece: p, whole, trace }: { piece: Piece; whole: boolean; trace?: string }) {
