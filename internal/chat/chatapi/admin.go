@@ -1,8 +1,10 @@
 package chatapi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"net/http"
 	"sync"
 	"time"
@@ -30,7 +32,26 @@ type ServerView struct {
 	servers.Server
 	Status     string `json:"discovery_status,omitempty" doc:"ok, error or skipped"`
 	Problem    string `json:"discovery_error,omitempty"`
-	ToolsCount *int   `json:"tools_count,omitempty"`
+	ToolsCount *int   `json:"tools_count,omitempty" doc:"how many of its tools may be used"`
+}
+
+// ServerList is a list of servers, or what GET returns.
+type ServerList []ServerView
+
+// UnmarshalJSON reads both forms.
+func (l *ServerList) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		return json.Unmarshal(text, (*[]ServerView)(l))
+	}
+	var shown Servers
+	if err := httpjson.Decode(text, &shown); err != nil {
+		return err
+	}
+	if shown.Servers == nil {
+		return fault.New(fault.InvalidParams, "servers is missing").WithHint("send a list of servers, or an object with the field servers")
+	}
+	*l = shown.Servers
+	return nil
 }
 
 // Overrides are texts that replace the default prompts.
@@ -101,7 +122,11 @@ func (d *Handler) discover(ctx context.Context, p profile.Person, list []servers
 	all.Wait()
 }
 
-func (d *Handler) replaceServers(r *request, list []servers.Server) (Servers, error) {
+func (d *Handler) replaceServers(r *request, views ServerList) (Servers, error) {
+	list := make([]servers.Server, len(views))
+	for i, view := range views {
+		list[i] = view.Server
+	}
 	list, err := d.service.Servers.Replace(r.Context(), r.person, list)
 	return serversOf(r.person, list), err
 }
@@ -113,7 +138,7 @@ func (d *Handler) patchServer(r *request) (Servers, error) {
 	if err != nil {
 		return Servers{}, err
 	}
-	var s servers.Server
+	var s ServerView
 	if err := httpjson.Decode(body, &s); err != nil {
 		return Servers{}, err
 	}
@@ -127,8 +152,8 @@ func (d *Handler) patchServer(r *request) (Servers, error) {
 }
 
 // putServer replaces one server.
-func (d *Handler) putServer(r *request, s servers.Server) (Servers, error) {
-	id := r.PathValue("server")
+func (d *Handler) putServer(r *request, view ServerView) (Servers, error) {
+	s, id := view.Server, r.PathValue("server")
 	if s.ID != "" && s.ID != id {
 		return Servers{}, fault.New(fault.InvalidParams, "the body has the id %q, the path %q", s.ID, id)
 	}

@@ -86,7 +86,7 @@ func TestServersAreMerged(t *testing.T) {
 		{"POST", servers, `{"id":"wiki","priority":7}`, `"url":"https://wiki.example/mcp",` + hidden + `,"enabled":false,"priority":7`, "?"},
 		{"PATCH", servers + "/wiki", `{"url":"https://other.example/mcp"}`, `"url":"https://other.example/mcp","enabled":false`, hidden},
 		{"PATCH", servers + "/wiki", `{"id":"other"}`, `cannot be changed`, "?"},
-		{"PUT", servers + "/wiki", `{"name":"W"}`, `"name":"W","enabled":true,"priority":0`, "other.example"},
+		{"PUT", servers + "/wiki", `{"name":"W"}`, `"name":"W","enabled":true,"priority":50`, "other.example"},
 	} {
 		_, body, _ := p.ask(t, step.method, step.path, step.body)
 		if !strings.Contains(body, step.want) || strings.Contains(body, step.gone) {

@@ -24,7 +24,6 @@ import (
 	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/profile"
-	"github.com/luanette/luanette/internal/chat/servers"
 	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -216,7 +215,7 @@ func routes() []route {
 // prompts.
 func ownRoutes(of, whose, otherwise string) []route {
 	server := of + "/mcp-servers/{server}"
-	patch := reads(servers.Server{}, (*Handler).patchServer)
+	patch := reads(ServerView{}, (*Handler).patchServer)
 	return []route{
 		{"GET", of + "/mcp-servers", principal.Org, "List " + whose + " servers (discover=true connects to each)", get((*Handler).servers)},
 		{"PUT", of + "/mcp-servers", principal.Org, "Replace " + whose + " servers", put((*Handler).replaceServers)},

@@ -312,6 +312,7 @@ func TestFailures(t *testing.T) {
 		{"an unknown slot", "PUT", admin + "/prompt-overrides", `{"identiti":"x"}`, 400, "VALIDATION_ERROR", "did you mean identity"},
 		{"an unknown server", "DELETE", admin + "/mcp-servers/x", "", 404, "NOT_FOUND", "mcp-servers"},
 		{"an invalid server", "POST", admin + "/mcp-servers", `{"id":"x","url":"ftp://x"}`, 400, "VALIDATION_ERROR", "http://"},
+		{"no list of servers", "PUT", admin + "/mcp-servers", `{}`, 400, "VALIDATION_ERROR", "servers is missing"},
 		{"an unknown mode", "PUT", admin + "/users/u/mode", `{"mode":"x"}`, 404, "NOT_FOUND", "modes"},
 	}
 	for _, tt := range tests {
@@ -457,7 +458,12 @@ func TestSettings(t *testing.T) {
 			`{"org":"acme","servers":[{"id":"a","name":"A","url":"https://a.example","authToken":"••••••••","enabled":true,"priority":3}]}`},
 		{"GET", admin + "/mcp-servers?discover=true", "",
 			`{"org":"acme","servers":[{"id":"a","name":"A","url":"https://a.example","authToken":"••••••••","enabled":true,"priority":3,"discovery_status":"error","discovery_error":"servers cannot be added here"}]}`},
-		{"PUT", admin + "/mcp-servers", `[{"id":"b","name":"","enabled":false}]`, `{"org":"acme","servers":[{"id":"b","name":"","enabled":false,"priority":0}]}`},
+		{"PUT", admin + "/mcp-servers", // what GET has returned
+			`{"org":"acme","servers":[{"id":"a","name":"A","url":"https://a.example","authToken":"••••••••","enabled":true,"priority":3,"discovery_status":"ok","tools_count":2}]}`,
+			`{"org":"acme","servers":[{"id":"a","name":"A","url":"https://a.example","authToken":"••••••••","enabled":true,"priority":3}]}`},
+		{"PUT", admin + "/mcp-servers/a", `{"id":"a","name":"A","url":"https://a.example","authToken":"••••••••","enabled":true,"priority":3,"discovery_status":"error","discovery_error":"x"}`,
+			`{"org":"acme","servers":[{"id":"a","name":"A","url":"https://a.example","authToken":"••••••••","enabled":true,"priority":3}]}`},
+		{"PUT", admin + "/mcp-servers", `[{"id":"b","name":"","enabled":false}]`, `{"org":"acme","servers":[{"id":"b","name":"","enabled":false,"priority":50}]}`},
 		{"DELETE", admin + "/mcp-servers/b", "", `{"removed":1}`},
 		{"PUT", admin + "/users/ann/mcp-servers", `[]`, `{"org":"acme","user_id":"ann","servers":[]}`},
 		{"PUT", admin + "/modes/study", `{"overrides":{"closing":"Bye."}}`, `{"name":"study","overrides":{"closing":"Bye."}}`},

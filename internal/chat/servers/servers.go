@@ -31,7 +31,7 @@ type Server struct {
 	URL          string   `json:"url,omitempty"`
 	AuthToken    string   `json:"authToken,omitempty"`
 	Enabled      bool     `json:"enabled"`
-	Priority     int      `json:"priority"`
+	Priority     int      `json:"priority" doc:"0 to 100, of servers with a higher one the tools come first; 50 if it is missing, as for upstreams without an entry"`
 	AllowedTools []string `json:"allowedTools,omitempty"`
 
 	// Space is the upstream that was added for it, if it is an organisation's.
@@ -69,8 +69,8 @@ type Upstreams interface {
 	// Await waits a while for those of these namespaces that were not tried yet, so that their
 	// tools are known. It first calls waits with their number, if there are any.
 	Await(ctx context.Context, spaces []string, waits func(count int))
-	// Discover returns the number of tools of a namespace, once it was tried.
-	Discover(ctx context.Context, space string) (tools int, err error)
+	// Discover returns the names of the tools of a namespace, once it was tried.
+	Discover(ctx context.Context, space string) (tools []string, err error)
 }
 
 // Options are the options of a Registry.
@@ -95,8 +95,12 @@ func New(profiles *profile.Store, o Options) *Registry {
 	return &Registry{o, profile.NewDocument[[]storedServer](profiles, "servers")}
 }
 
-// maxServers is how many a person or an organisation may have.
-const maxServers = 50
+const (
+	maxServers = 50 // that a person or an organisation may have
+
+	maxPriority   = 100
+	usualPriority = 50
+)
 
 var serverID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
@@ -112,8 +116,8 @@ func (s Server) Check() error {
 	if len(s.Name) > 128 {
 		return bad("its name has %d bytes, at most 128 are allowed", len(s.Name))
 	}
-	if s.Priority < 0 || s.Priority > 100 {
-		return bad("priority must be 0 to 100, not %d", s.Priority)
+	if s.Priority < 0 || s.Priority > maxPriority {
+		return bad("priority must be 0 to %d, not %d; higher ones come first", maxPriority, s.Priority)
 	}
 	if s.URL != "" && !reachable(s.URL) {
 		return bad("its url must be http:// or https:// without a password")
@@ -127,10 +131,13 @@ func reachable(address string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
 }
 
-// UnmarshalJSON reads a server, which is enabled by default.
+// newServer returns a server of which nothing is given.
+func newServer(id string) Server { return Server{ID: id, Enabled: true, Priority: usualPriority} }
+
+// UnmarshalJSON reads a server; what is not given is as usual.
 func (s *Server) UnmarshalJSON(text []byte) error {
 	type plain Server
-	fresh := plain{Enabled: true}
+	fresh := plain(newServer(""))
 	if err := json.Unmarshal(text, &fresh); err != nil {
 		return err
 	}
@@ -156,7 +163,7 @@ func (r *Registry) List(ctx context.Context, p profile.Person) ([]Server, error)
 }
 
 func byPriority(a, b Server) int {
-	return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
 }
 
 // Replace replaces all servers of a person or an organisation.
@@ -212,11 +219,17 @@ func (r *Registry) checkServer(ctx context.Context, p profile.Person, s, old Ser
 	if err := s.Check(); err != nil {
 		return err
 	}
-	if s.URL == "" || s.URL == old.URL || r.Upstreams == nil {
+	if old.ID != "" && s.URL == old.URL || r.Upstreams == nil {
 		return nil
 	}
-	taken := func(own ownedServer) bool { return own.ID == s.ID }
-	if old.URL == "" && slices.ContainsFunc(r.upstreams(ctx, p), taken) {
+	exists := slices.ContainsFunc(r.upstreams(ctx, p), func(own ownedServer) bool { return own.ID == s.ID })
+	switch {
+	case s.URL == "" && (old.URL != "" || !exists):
+		return fault.New(fault.InvalidParams, "server %s: url is missing", s.ID).
+			WithHint("only an entry for an upstream that is there has none; PATCH changes only the fields that are given")
+	case s.URL == "":
+		return nil
+	case old.URL == "" && exists:
 		return fault.New(fault.Conflict, "there is an upstream %s already", s.ID).
 			WithHint("choose another id, or leave out the url to change how chats use that upstream")
 	}
@@ -260,7 +273,7 @@ func (r *Registry) Patch(ctx context.Context, p profile.Person, id string, chang
 		return nil, false, err
 	}
 	type plain Server
-	s := plain{ID: id, Enabled: true}
+	s := plain(newServer(id))
 	if old := named(list, id); old.ID != "" {
 		s = plain(old)
 	}
@@ -302,7 +315,7 @@ func (r *Registry) Remove(ctx context.Context, p profile.Person, id string) erro
 	return err
 }
 
-// Discover returns the number of tools of a server.
+// Discover returns the number of tools of a server that may be used.
 func (r *Registry) Discover(ctx context.Context, p profile.Person, s Server) (tools int, err error) {
 	if r.Upstreams == nil {
 		return 0, fault.New(fault.Unavailable, "servers cannot be added here")
@@ -316,7 +329,11 @@ func (r *Registry) Discover(ctx context.Context, p profile.Person, s Server) (to
 	if err != nil {
 		return 0, err
 	}
-	return r.Upstreams.Discover(ctx, space)
+	names, err := r.Upstreams.Discover(ctx, space)
+	if len(s.AllowedTools) > 0 {
+		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(s.AllowedTools, name) })
+	}
+	return len(names), err
 }
 
 // Offered returns the servers that a person's agent may use: the upstreams that exist for the

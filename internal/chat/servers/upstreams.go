@@ -1,18 +1,19 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
@@ -103,7 +104,7 @@ const discoverWait = 10 * time.Second
 func (u *orgUpstreams) All() (list []Server) {
 	for _, s := range u.orgs.Set.List() {
 		if !upstreamset.IsPrivate(s.Namespace) && s.State != upstreamset.StateRemoved {
-			list = append(list, Server{ID: s.Namespace, Name: s.Namespace, Enabled: true, Priority: 50})
+			list = append(list, Server{ID: s.Namespace, Name: s.Namespace, Enabled: true, Priority: usualPriority})
 		}
 	}
 	return list
@@ -127,33 +128,56 @@ func privateName(owner profile.Person, id string) string {
 
 // Await waits for an attempt of each that was not tried yet, and then lists their tools.
 func (u *orgUpstreams) Await(ctx context.Context, spaces []string, waits func(count int)) {
-	unknown := slices.DeleteFunc(slices.Clone(spaces), func(space string) bool {
-		s, ok := u.orgs.Set.Manager.Status(space)
-		return !ok || s.Attempted()
-	})
-	if len(unknown) == 0 {
+	var known []upstream.Status
+	for _, space := range spaces {
+		if s, ok := u.orgs.Set.Manager.Status(space); ok {
+			known = append(known, s)
+		}
+	}
+	names, until := untried(known, time.Now())
+	if len(names) == 0 {
 		return
 	}
-	waits(len(unknown))
-	ctx, cancel := context.WithTimeout(ctx, discoverWait)
+	waits(len(names))
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	for _, space := range unknown {
+	for _, space := range names {
 		u.orgs.Set.AwaitAttempt(ctx, space)
 	}
 	u.orgs.Set.Catalog.Refresh(ctx)
 }
 
-// Discover waits for an attempt and returns the number of tools.
-func (u *orgUpstreams) Discover(ctx context.Context, space string) (int, error) {
+// untried returns the upstreams that were not tried yet, and until when they are waited for.
+// One that has not answered in that time is away: later messages do not wait for it.
+func untried(known []upstream.Status, now time.Time) (names []string, until time.Time) {
+	for _, s := range known {
+		if end := s.Since.Add(discoverWait); !s.Attempted() && end.After(now) {
+			names = append(names, s.Name)
+			if end.After(until) {
+				until = end
+			}
+		}
+	}
+	return names, until
+}
+
+// Discover waits for an attempt and returns the names of the tools.
+func (u *orgUpstreams) Discover(ctx context.Context, space string) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, discoverWait)
 	defer cancel()
 	u.orgs.Set.AwaitAttempt(ctx, space)
 	status, there := u.orgs.Set.Status(space) //nolint:contextcheck // it reads what is known, waiting for nothing
 	switch {
 	case !there:
-		return 0, fault.New(fault.NotFound, "no server %q", space)
+		return nil, fault.New(fault.NotFound, "no server %q", space)
 	case status.State != "connected" && status.State != "asleep":
-		return 0, fault.New(fault.Unavailable, "%s: %s", status.State, status.Error)
+		return nil, fault.New(fault.Unavailable, "%s: %s", status.State, cmp.Or(status.Error, "it has not answered yet"))
 	}
-	return status.Tools, nil
+	u.orgs.Set.Catalog.Refresh(ctx)
+	whole := tool.WithScope(principal.With(ctx, principal.Local()), &tool.Scope{Allows: func(tool.Ref) bool { return true }})
+	tools, _ := u.orgs.Set.Catalog.In(whole, space)
+	for i := range tools {
+		names = append(names, tools[i].Name)
+	}
+	return names, nil
 }

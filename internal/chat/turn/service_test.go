@@ -377,7 +377,7 @@ func TestRequestOfATurn(t *testing.T) {
 	if last.First || last.Message != "what now?" || last.Language != "de" || resolved["identity"] != "mode" || resolved["closing"] != "own" {
 		t.Errorf("then: %+v", last)
 	}
-	if got := fmt.Sprint(last.Servers); got != "[{web@acme web web [get]} {fs fs fs []} {wiki@acme wiki wiki []}]" {
+	if got := fmt.Sprint(last.Servers); got != "[{wiki@acme wiki wiki []} {fs fs fs []} {web@acme web web [get]}]" {
 		t.Errorf("servers %s", got)
 	}
 	answered(t, say(t, service, ann, "#default #nosuch thing"))
@@ -385,17 +385,17 @@ func TestRequestOfATurn(t *testing.T) {
 		t.Errorf("after the mode: %+v", last)
 	}
 	shown, err := service.Servers.List(ctx, profile.Person{Org: "acme"})
-	if err != nil || shown[1].Hidden().AuthToken != servers.HiddenToken {
+	if err != nil || shown[0].Hidden().AuthToken != servers.HiddenToken {
 		t.Errorf("%+v, %v", shown, err)
 	}
-	must(service.Servers.Put(ctx, profile.Person{Org: "acme"}, shown[1].Hidden()))
-	if kept, _ := service.Servers.List(ctx, profile.Person{Org: "acme"}); kept[1].AuthToken != "t" {
+	must(service.Servers.Put(ctx, profile.Person{Org: "acme"}, shown[0].Hidden()))
+	if kept, _ := service.Servers.List(ctx, profile.Person{Org: "acme"}); kept[0].AuthToken != "t" {
 		t.Errorf("the token was lost: %+v", kept)
 	}
-	moved := shown[1].Hidden()
+	moved := shown[0].Hidden()
 	moved.URL = "https://elsewhere.example"
 	must(service.Servers.Put(ctx, profile.Person{Org: "acme"}, moved))
-	if kept, _ := service.Servers.List(ctx, profile.Person{Org: "acme"}); kept[1].AuthToken != "" {
+	if kept, _ := service.Servers.List(ctx, profile.Person{Org: "acme"}); kept[0].AuthToken != "" {
 		t.Errorf("the token was kept for another URL: %+v", kept)
 	}
 }
@@ -446,7 +446,9 @@ func (s *ownServers) Connect(_ context.Context, _ profile.Person, server servers
 
 func (s *ownServers) Await(context.Context, []string, func(int)) {}
 
-func (s *ownServers) Discover(context.Context, string) (int, error) { return 3, nil }
+func (s *ownServers) Discover(context.Context, string) ([]string, error) {
+	return []string{"get", "put", "search"}, nil
+}
 
 // TestServersOfAnOrganisationAreUpstreams checks what becomes of upstreams when the servers of
 // an organisation change, and that a server does not replace an upstream.
@@ -470,11 +472,17 @@ func TestServersOfAnOrganisationAreUpstreams(t *testing.T) {
 		"an upstream":                    {put(acme, servers.Server{ID: "fs", URL: "https://fs.example"}), fault.Conflict},
 		"an upstream, for a person":      {put(ann, servers.Server{ID: "fs", URL: "https://fs.example"}), fault.Conflict},
 		"one of the organisation":        {put(ann, wiki), fault.Conflict},
+		"no address":                     {put(ann, servers.Server{ID: "nowhere"}), fault.InvalidParams},
+		"no address, for organisations":  {put(acme, servers.Server{ID: "nowhere"}), fault.InvalidParams},
+		"its address taken away":         {put(acme, servers.Server{ID: "wiki"}), fault.InvalidParams},
 		"an address that is not allowed": {put(ann, servers.Server{ID: "other", URL: "http://10.0.0.1/mcp"}), fault.Denied},
 	} {
 		if fault.CodeOf(problem.err) != problem.code {
 			t.Errorf("%s: %v", name, problem.err)
 		}
+	}
+	if n, err := service.Servers.Discover(ctx, acme, servers.Server{ID: "wiki", AllowedTools: []string{"get", "gone"}}); n != 1 || err != nil {
+		t.Errorf("%d tools, %v, want those that are allowed", n, err)
 	}
 	if _, dropped, err := service.Servers.Patch(ctx, acme, "wiki", []byte(`{"priority":3}`)); dropped || err != nil || upstreams.added["wiki@acme"].AuthToken != "one" {
 		t.Errorf("another priority: %v, %v, %+v", dropped, err, upstreams.added)
