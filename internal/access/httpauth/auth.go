@@ -135,14 +135,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, route := h.auth, &h.route
 	w.Header()["X-Content-Type-Options"] = nosniff
 	if callerIsUnknown(r, route) {
-		if !a.refuseForeign(w, r, route) {
+		if !a.answerPage(w, r, route) {
 			route.ServeHTTP(w, r.WithContext(principal.With(r.Context(), principal.Anonymous())))
 		}
 		return
 	}
 	c, err := a.identify(r)
 	c, err = a.ignoreKey(r, route, c, err)
-	if a.refuseKeyless(w, r, route, err) || a.refuseForeign(w, r, route) {
+	if a.refuseKeyless(w, r, route, err) || a.answerPage(w, r, route) {
 		return
 	}
 	if err == nil {
@@ -160,17 +160,18 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// refuseForeign answers a request that a page of another origin made in somebody's browser, and
-// reports whether it did.
-func (a *Authenticator) refuseForeign(w http.ResponseWriter, r *http.Request, route *principal.Route) bool {
+// answerPage answers a request that a page of another origin made in somebody's browser if it is
+// refused, or asks what the page may send, and reports whether it did.
+func (a *Authenticator) answerPage(w http.ResponseWriter, r *http.Request, route *principal.Route) bool {
 	if route.AnyOrigin || route.ChecksOrigin {
 		return false
 	}
-	err := a.options.Browsers.Refusal(r)
+	origin, err := a.options.Browsers.Origin(r)
 	if err != nil {
 		route.Fail(w, r, http.StatusForbidden, err)
+		return true
 	}
-	return err != nil
+	return netguard.AnswerPage(w, r, origin)
 }
 
 // admit refuses a known caller that may not use a route now.

@@ -583,21 +583,45 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 		{Pattern: "/own", Scope: principal.Open, Serve: serve},
 		{Pattern: "/itself", Scope: principal.Open, Serve: serve, Authenticates: true},
 		{Pattern: "/any", Scope: principal.Open, Serve: serve, AnyOrigin: true},
+		{Pattern: "/chat", Scope: principal.Chat, Serve: serve},
 	})
+	ask := func(method, path, origin string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, nil)
+		if origin != "none" {
+			r.Header.Set("Origin", origin)
+		}
+		if method == http.MethodOptions {
+			r.Header.Set("Access-Control-Request-Method", "PUT")
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		return w
+	}
 	for origin, want := range map[string]int{
 		"https://evil.example": http.StatusForbidden, "": http.StatusForbidden, "null": http.StatusForbidden,
 		"https://good.example": http.StatusOK, "http://localhost:8080": http.StatusOK, "none": http.StatusOK,
 	} {
 		for path, want := range map[string]int{"/own": want, "/itself": want, "/any": http.StatusOK} {
-			r := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, nil)
-			if origin != "none" {
-				r.Header.Set("Origin", origin)
-			}
-			w, before := httptest.NewRecorder(), asked
-			mux.ServeHTTP(w, r)
+			before := asked
+			w := ask(http.MethodGet, path, origin)
 			if w.Code != want || (asked > before) != (want == http.StatusOK) || w.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("%s from %q: %d %v %s", path, origin, w.Code, w.Header(), w.Body)
 			}
+		}
+	}
+	const good = "https://good.example"
+	for _, path := range []string{"/own", "/chat"} { // /chat answers 401, which the page may read
+		if w := ask(http.MethodGet, path, good); w.Header().Get("Access-Control-Allow-Origin") != good || w.Header().Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+		before := asked
+		w := ask(http.MethodOptions, path, good)
+		if w.Code != http.StatusNoContent || w.Header().Get("Access-Control-Allow-Origin") != good || !strings.Contains(w.Header().Get("Access-Control-Allow-Methods"), "PUT") ||
+			!strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), "Authorization") {
+			t.Errorf("preflight of %s: %d %v", path, w.Code, w.Header())
+		}
+		if w := ask(http.MethodOptions, path, "https://evil.example"); w.Code != http.StatusForbidden || w.Header().Get("Access-Control-Allow-Origin") != "" || asked != before {
+			t.Errorf("preflight of %s for another origin: %d %v", path, w.Code, w.Header())
 		}
 	}
 }

@@ -58,15 +58,9 @@ func (b Browsers) Allowed(r *http.Request, origin string) bool {
 	return strings.EqualFold(u.Host, r.Host) || IsLoopback(u.Hostname()) && IsLoopback(hostOf(r.Host))
 }
 
-// Refusal returns why a request must be refused, or nil: its Host is not one of ours,
-// or it comes from a page that may not use this server.
-func (b Browsers) Refusal(r *http.Request) error {
-	_, err := b.Origin(r)
-	return err
-}
-
 // Origin returns the origin of the page that made a browser send the request; empty if
-// none did. It is an error if the request must be refused.
+// none did. It is an error if the request must be refused: its Host is not one of ours, or it
+// comes from a page that may not use this server.
 func (b Browsers) Origin(r *http.Request) (string, error) {
 	if !b.Served(r) {
 		return "", fault.New(fault.Denied, "the Host %q is not this server", r.Host).
@@ -85,6 +79,25 @@ func (b Browsers) Origin(r *http.Request) (string, error) {
 			WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml")
 	}
 	return sent[0], nil
+}
+
+// AnswerPage lets the page of an allowed origin read the response, unless it was requested with
+// cookies. It answers the request by which a browser asks before, and reports whether it did.
+func AnswerPage(w http.ResponseWriter, r *http.Request, origin string) bool {
+	if origin == "" {
+		return false
+	}
+	header := w.Header()
+	header.Set("Access-Control-Allow-Origin", origin)
+	header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS")
+	header.Set("Access-Control-Allow-Headers", "*, Authorization")
+	header.Set("Access-Control-Expose-Headers", "*")
+	header.Add("Vary", "Origin")
+	if r.Method != http.MethodOptions {
+		return false
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return true
 }
 
 // isLocal reports whether an address can be reached from this machine only.

@@ -73,7 +73,7 @@ func TestOriginHeaders(t *testing.T) {
 		if r.Host = tt.host; tt.origins != nil {
 			r.Header["Origin"] = tt.origins
 		}
-		err := netguard.Browsers{}.Refusal(r)
+		_, err := netguard.Browsers{}.Origin(r)
 		if (err == nil) != (tt.refusal == "") || err != nil && !strings.Contains(err.Error(), tt.refusal) {
 			t.Errorf("%s: %v, want %q", name, err, tt.refusal)
 		}

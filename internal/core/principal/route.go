@@ -33,8 +33,7 @@ type Route struct {
 	// AnyOrigin means that pages of every origin may use the route, and by every name of this
 	// server. Foreign ones are refused by all others.
 	AnyOrigin bool
-	// ChecksOrigin means that the handler refuses foreign pages itself, because it answers allowed ones
-	// with more than the route's response.
+	// ChecksOrigin means that the handler refuses foreign pages itself, in the form of its protocol.
 	ChecksOrigin bool
 	// Bearer means that a wrong key is answered with 401, as RFC 6750 requires. Routes of our own APIs
 	// always answered 403.

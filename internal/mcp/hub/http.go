@@ -153,26 +153,10 @@ func (h *Hub) guarded(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, "", wire.Errorf(wire.CodeInvalidRequest, "%s; %s", err.Error(), fault.HintOf(err)))
 			return
 		}
-		if origin == "" {
+		if !netguard.AnswerPage(w, r, origin) {
 			next.ServeHTTP(w, r)
-			return
 		}
-		allowCrossOrigin(w.Header(), origin)
-		if r.Method == http.MethodOptions {
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
-		next.ServeHTTP(w, r)
 	})
-}
-
-// allowCrossOrigin tells a browser what a page of an allowed origin may do.
-func allowCrossOrigin(header http.Header, origin string) {
-	header.Set("Access-Control-Allow-Origin", origin)
-	header.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
-	header.Set("Access-Control-Allow-Headers", "*, Authorization")
-	header.Set("Access-Control-Expose-Headers", wire.HeaderSession+", "+wire.HeaderRevision)
-	header.Add("Vary", "Origin")
 }
 
 // principal identifies who made the request.
