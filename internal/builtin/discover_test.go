@@ -116,6 +116,9 @@ func TestGetToolDefinitions(t *testing.T) {
 	if len(got.Unknown) != 2 || !slices.Equal(got.Unknown[0].DidYouMean, []string{"fs.read_file"}) || got.Unknown[1].Name != "nothing like it" {
 		t.Errorf("unknown %+v", got.Unknown)
 	}
+	if want := `await mcp.fs["write-file"]({…})`; got.Tools[1].Call != want || !strings.Contains(view.Text(), "in JavaScript: "+want+"\nin Lua: mcp.fs[\"write-file\"]{…}\n") {
+		t.Errorf("the call is %s, in text %s", got.Tools[1].Call, view.Text())
+	}
 	if !strings.Contains(view.Text(), `no tool "fs.raed_file"; did you mean fs.read_file?`) {
 		t.Errorf("text %s", view.Text())
 	}

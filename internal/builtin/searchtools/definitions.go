@@ -32,6 +32,7 @@ type Definition struct {
 	Name        string         `json:"name"`
 	Title       string         `json:"title,omitempty"`
 	Description string         `json:"description"`
+	Call        string         `json:"call" jsonschema:"in JavaScript, as execute_code takes it"`
 	LuaPath     string         `json:"lua_path" jsonschema:"the function in Lua scripts"`
 	Input       toolset.Object `json:"input_schema"`
 	Output      toolset.Object `json:"output_schema,omitempty"`
@@ -53,7 +54,7 @@ const mostDefinitionText = 128 << 10
 
 // write writes the definition as text.
 func (t *Definition) write(b *strings.Builder) {
-	fmt.Fprintf(b, "%s\n%s\nin Lua: %s\ninput: %s\n", t.Name, t.Description, t.LuaPath, t.Input)
+	fmt.Fprintf(b, "%s\n%s\nin JavaScript: %s\nin Lua: %s\ninput: %s\n", t.Name, t.Description, t.Call, t.LuaPath+"{…}", t.Input)
 	if len(t.Output) > 0 {
 		fmt.Fprintf(b, "output: %s\n", t.Output)
 	}
@@ -155,8 +156,9 @@ func suggestions(err error) []string {
 func DefinitionOf(info *tool.Info) Definition { return discovery{}.definitionOf(info) }
 
 func (d discovery) definitionOf(info *tool.Info) Definition {
+	path := info.ScriptPath()
 	def := Definition{
-		Name: info.Ref.String(), Title: info.Title, Description: info.Description, LuaPath: info.ScriptPath(),
+		Name: info.Ref.String(), Title: info.Title, Description: info.Description, Call: "await " + path + "({…})", LuaPath: path,
 		Input: toolset.Object(info.Input), Output: toolset.Object(info.Output), Stale: info.Stale,
 	}
 	if raw, ok := rawjson.Get(info.Raw, "annotations"); ok && rawjson.IsObject(raw) {
