@@ -45,7 +45,7 @@ func TestDecode(t *testing.T) {
 		`{"by_name":{"x":{"hue":1}}}`:    `unknown field "by_name.x.hue" the fields are: colour`,
 		`{"own":{"enable":true}}`:        `unknown field "own.enable" did you mean "enabled"?`,
 		`{"Hidden":"x"}`:                 `unknown field "Hidden" the fields are: name, parts, by_name, own, free, raw, colour`,
-		`{"name":1}`:                     `Invalid JSON body: json: cannot unmarshal number into Go struct field body.name of type string send a JSON object with name, parts`,
+		`{"name":1}`:                     `name must be a string, not a number`,
 		`{"name":"a"} x`:                 `Invalid JSON body`,
 		`[]`:                             `Invalid JSON body`,
 		``:                               `Invalid JSON body`,

@@ -226,8 +226,9 @@ func (t *turn) asking(ctx context.Context) (context.Context, func(llm.Answer, er
 		)
 		span.SetAttributes(usageAttributes(a.Usage)...)
 		if err != nil {
+			status, _ := llm.Refusal(err)
 			t.note(ctx, slog.LevelError, t.modelEvent("error"), iteration, slog.String("error", loggable(err)),
-				slog.Int("status_code", llm.StatusOf(err)), slog.Int("attempts", a.Attempts), ms)
+				slog.Int("status_code", status), slog.Int("attempts", a.Attempts), ms)
 		} else {
 			t.note(ctx, slog.LevelInfo, t.modelEvent("response"), iteration, slog.Int("tool_calls_count", len(a.Uses())),
 				ms, slog.String("stop_reason", string(a.Stop)), slog.Int("attempts", a.Attempts),

@@ -18,21 +18,21 @@ import (
 )
 
 // say passes a message to the conversation service and logs it.
-func (d *Handler) say(r *http.Request, m conversation.Message) (*turn.Turn, error) {
+func (d *Handler) say(r *request, m conversation.Message) (*turn.Turn, error) {
 	log := d.options.Log.With("request_id", m.RequestID, "user_id", m.Person.User)
 	log.InfoContext(r.Context(), "request_received", "event", "request_received", "client_id", m.Client, "path", r.URL.Path)
 	t, err := d.service.Send(context.WithoutCancel(r.Context()), m)
 	if err != nil {
-		log.WarnContext(r.Context(), "request_error", "event", "request_error", "error", err)
 		return nil, err
 	}
-	log.InfoContext(r.Context(), "do_routed", "event", "do_routed", "do_id", m.Person.String())
+	r.turn = t
+	log.InfoContext(r.Context(), "do_routed", "event", "do_routed", "do_id", m.Person.String(), "message_id", t.ID)
 	return t, nil
 }
 
 // follow waits for the outcome of a turn and logs it, also if the client has
-// disconnected before.
-func (d *Handler) follow(ctx context.Context, t *turn.Turn, see func(agent.Event) error) (Response, error) {
+// disconnected before. The id is that of the request that waits.
+func (d *Handler) follow(ctx context.Context, id string, t *turn.Turn, see func(agent.Event) error) (Response, error) {
 	began := time.Now()
 	reply, err := t.Follow(ctx, see)
 	if errors.As(err, &turn.Unfollowed{}) {
@@ -42,19 +42,19 @@ func (d *Handler) follow(ctx context.Context, t *turn.Turn, see func(agent.Event
 		}
 		d.hooks.Go(func() { // the turn outlives the request
 			if reply, err := t.Wait(d.ending); d.ending.Err() == nil {
-				d.report(d.ending, t, began, reply, err, true)
+				d.report(d.ending, id, t, began, reply, err, true)
 			}
 		})
 		return Response{}, err
 	}
-	d.report(ctx, t, began, reply, err, false)
+	d.report(ctx, id, t, began, reply, err, false)
 	if errors.Is(err, turn.ErrMoved) {
 		return Response{}, movedError(t)
 	}
 	if err != nil {
-		return Response{}, ofTurn(err)
+		return Response{}, failure.OfTurn(err)
 	}
-	return responseOf(t, reply), nil
+	return responseOf(t, id, reply), nil
 }
 
 // movedError says how to get the answer to a message that is answered elsewhere.
@@ -73,8 +73,11 @@ type movedTo struct {
 func (m movedTo) Unwrap() error { return m.error }
 
 // report logs the outcome of a turn.
-func (d *Handler) report(ctx context.Context, t *turn.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
-	log := d.options.Log.With("request_id", t.Message.RequestID, "user_id", t.Message.Person.User)
+func (d *Handler) report(ctx context.Context, id string, t *turn.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
+	log := d.options.Log.With("request_id", id, "user_id", t.Message.Person.User, "message_id", t.ID)
+	if reply.Trace != "" {
+		log = log.With("trace_id", reply.Trace)
+	}
 	if gone {
 		log = log.With("client_gone", true)
 	}
@@ -86,9 +89,9 @@ func (d *Handler) report(ctx context.Context, t *turn.Turn, began time.Time, rep
 		"duration_ms", time.Since(began).Milliseconds(), "iterations", reply.Iterations, "status", http.StatusOK)
 }
 
-func responseOf(t *turn.Turn, reply agent.Reply) Response {
+func responseOf(t *turn.Turn, id string, reply agent.Reply) Response {
 	answer := Response{
-		Responses: reply.Responses, ResponseLanguage: reply.Language, MessageID: t.ID,
+		Responses: reply.Responses, ResponseLanguage: reply.Language, MessageID: t.ID, RequestID: id,
 		Model: reply.Model, Usage: reply.Usage, Warnings: t.Message.Warnings, Transcript: t.Message.Transcript, TraceID: reply.Trace,
 	}
 	for _, info := range reply.Media {
@@ -109,11 +112,11 @@ func (d *Handler) answer(r *request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	t, err := d.say(r.Request, m)
+	t, err := d.say(r, m)
 	if err != nil {
 		return Response{}, err
 	}
-	return d.follow(r.Context(), t, func(agent.Event) error { return nil })
+	return d.follow(r.Context(), r.id, t, func(agent.Event) error { return nil })
 }
 
 // attach returns the turn of the message that a path names, to read it. Others' messages do
@@ -151,7 +154,8 @@ func (d *Handler) result(r *request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return d.follow(r.Context(), t, func(agent.Event) error { return nil })
+	r.turn = t
+	return d.follow(r.Context(), r.id, t, func(agent.Event) error { return nil })
 }
 
 // reattach is GET /api/v1/chat/{message}/stream: all events of the turn, from the first.
@@ -177,9 +181,9 @@ func (d *Handler) stop(r *request) (Response, error) {
 	}
 	reply, err := t.Wait(r.Context())
 	if err != nil {
-		return Response{}, ofTurn(err)
+		return Response{}, failure.OfTurn(err)
 	}
-	return responseOf(t, reply), nil
+	return responseOf(t, r.id, reply), nil
 }
 
 // StreamEvent is one event of a stream. Its type decides which fields are set.
@@ -199,7 +203,9 @@ type StreamEvent struct {
 	Duration *float64        `json:"duration_ms,omitempty" doc:"of tool_result, if the request has tool_events"`
 
 	MessageID  string    `json:"message_id,omitempty" doc:"of the first event"`
+	RequestID  string    `json:"request_id,omitempty" doc:"of the first event and of error: in the log of the server"`
 	MessageKey string    `json:"message_key,omitempty" doc:"of an error with the code MOVED: send the message again with it"`
+	RetryAfter int       `json:"retry_after_ms,omitempty" doc:"of an error: when to send the message again"`
 	Timestamp  time.Time `json:"timestamp"`
 }
 
@@ -210,7 +216,7 @@ func (d *Handler) stream(r *request) error {
 	if err != nil {
 		return err
 	}
-	t, err := d.say(r.Request, m)
+	t, err := d.say(r, m)
 	if err != nil {
 		return err
 	}
@@ -226,9 +232,9 @@ func (d *Handler) streamTurn(r *request, t *turn.Turn, toolEvents bool) error {
 	if t.Queued {
 		first = "Queued — processing will begin shortly"
 	}
-	_ = s.send(StreamEvent{Type: "status", Message: first, MessageID: t.ID})
+	_ = s.send(StreamEvent{Type: "status", Message: first, MessageID: t.ID, RequestID: r.id})
 	streamWriter := streamWriter{turn: t, debug: d.options.Debug, tools: toolEvents, status: first}
-	answer, err := d.follow(ctx, t, func(e agent.Event) error {
+	answer, err := d.follow(ctx, r.id, t, func(e agent.Event) error {
 		for _, shown := range streamWriter.shows(e) {
 			if err := s.send(shown); err != nil {
 				return err
@@ -238,7 +244,7 @@ func (d *Handler) streamTurn(r *request, t *turn.Turn, toolEvents bool) error {
 	})
 	if err != nil {
 		f, _ := failureOf(err)
-		_ = s.send(StreamEvent{Type: "error", Error: f.Message, Code: f.Code, MessageKey: f.MessageKey}) // the connection may be the cause
+		_ = s.send(StreamEvent{Type: "error", Error: f.Message, Code: f.Code, MessageKey: f.MessageKey, RequestID: r.id, RetryAfter: f.RetryAfter}) // the connection may be the cause
 		return nil
 	}
 	_ = s.send(StreamEvent{Type: "complete", Response: &answer})

@@ -29,6 +29,7 @@ var progressModes = []string{"complete", "iteration", "periodic", "sentence"}
 // Accepted is the response to a message that is answered by webhook.
 type Accepted struct {
 	MessageID  string `json:"message_id"`
+	RequestID  string `json:"request_id" doc:"in the log of the server"`
 	MessageKey string `json:"message_key,omitempty"`
 }
 
@@ -37,6 +38,7 @@ type Webhook struct {
 	Type       string    `json:"type" doc:"status, progress, complete or error"`
 	UserID     string    `json:"user_id"`
 	MessageID  string    `json:"message_id"`
+	RequestID  string    `json:"request_id" doc:"in the log of the server"`
 	MessageKey string    `json:"message_key,omitempty"`
 	ChatID     string    `json:"chat_id,omitempty"`
 	ThreadID   string    `json:"thread_id,omitempty"`
@@ -93,12 +95,12 @@ func (d *Handler) callback(r *request) (Accepted, error) {
 	if m.Note, err = json.Marshal(q.target()); err != nil {
 		return Accepted{}, err
 	}
-	t, err := d.say(r.Request, m)
+	t, err := d.say(r, m)
 	if err != nil {
 		return Accepted{}, err
 	}
 	d.callBack(t)
-	return Accepted{t.ID, q.MessageKey}, nil
+	return Accepted{t.ID, r.id, q.MessageKey}, nil
 }
 
 // callBack follows a turn in the background and calls its callback, if it has one.
@@ -109,7 +111,7 @@ func (d *Handler) callBack(t *turn.Turn) {
 	}
 	d.hooks.Go(func() {
 		c := &caller{handler: d, turn: t, to: to, sent: d.options.Clock.Now()}
-		answer, err := d.follow(d.ending, t, func(e agent.Event) error { c.handle(d.ending, e); return nil })
+		answer, err := d.follow(d.ending, t.Message.RequestID, t, func(e agent.Event) error { c.handle(d.ending, e); return nil })
 		switch {
 		case d.ending.Err() != nil:
 		case err != nil:
@@ -190,7 +192,7 @@ func (c *caller) send(ctx context.Context, n int) {
 // notify sends a webhook. A failure is logged and does not affect the turn.
 func (c *caller) notify(ctx context.Context, hook Webhook, tries int) {
 	m := c.turn.Message
-	hook.UserID, hook.MessageID, hook.MessageKey, hook.Timestamp = m.Person.User, c.turn.ID, m.Key, c.handler.options.Clock.Now().UTC()
+	hook.UserID, hook.MessageID, hook.RequestID, hook.MessageKey, hook.Timestamp = m.Person.User, c.turn.ID, m.RequestID, m.Key, c.handler.options.Clock.Now().UTC()
 	hook.ChatID, hook.ThreadID = c.to.ChatID, c.to.ThreadID
 	body, err := json.Marshal(hook)
 	for try := 1; err == nil; try++ {

@@ -222,6 +222,7 @@ func (c contract) read(t *testing.T, archive *txtar.Archive, body io.Reader) str
 
 var changing = map[string]*regexp.Regexp{
 	"msg_4NQ2LHKXQ7Y5T3ZC6WJDMPVRBA": regexp.MustCompile(`msg_[A-Z2-7]{26}`),
+	"req_JX5CV2M7WQY3LBTD6KAZ4NPRSE": regexp.MustCompile(`req_[A-Z2-7]{26}`),
 	`"${1}_tokens":100`:              regexp.MustCompile(`"(\w+)_tokens":\d+`), // of the prompt, which others change
 	`"call_id":"toolu_1"`:            regexp.MustCompile(`"call_id":"[^"]+"`),
 	`"duration_ms":1.5`:              regexp.MustCompile(`"duration_ms":[0-9.e-]+`),
@@ -234,6 +235,44 @@ func normal(text string) string {
 		text = pattern.ReplaceAllString(text, fixed)
 	}
 	return text
+}
+
+// TestErrorsOfProviders checks that clients can tell why a model does not answer.
+func TestErrorsOfProviders(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, model string
+		status      int
+		code, retry string
+	}{
+		{"limited", "status 429 rate_limit_error slower", 429, "MODEL_RATE_LIMITED", "10"},
+		{"limited for a time", "status 429 rate_limit_error slower\nafter 42", 429, "MODEL_RATE_LIMITED", "42"},
+		{"overloaded", "status 529 overloaded_error busy", 503, "MODEL_UNAVAILABLE", "5"},
+		{"overloaded for a time", "status 503 api_error busy\nafter 42", 503, "MODEL_UNAVAILABLE", "42"},
+		{"overloaded inside the stream", "error overloaded_error busy", 503, "MODEL_UNAVAILABLE", "5"},
+		{"broken", "status 500 api_error oops", 503, "MODEL_UNAVAILABLE", "5"},
+		{"the key", "status 401 authentication_error no", 502, "MODEL_KEY_REFUSED", ""},
+		{"refused", "status 400 invalid_request_error no", 502, "CLAUDE_API_ERROR", ""},
+		{"too long", "status 400 invalid_request_error prompt is too long", 413, "CLAUDE_REQUEST_BODY_TOO_LARGE", ""},
+	} {
+		for _, provider := range []string{"anthropic", "openai"} {
+			t.Run(tt.name+"/"+provider, func(t *testing.T) {
+				t.Parallel()
+				steps := strings.Repeat("---\n"+tt.model+"\n", 8)[4:] // two messages of four attempts
+				c := newContract(t, &txtar.Archive{Files: []txtar.File{{Name: "model", Data: []byte(steps)}}}, provider)
+				status, body, header := c.ask(t, "POST", "/api/v1/chat", say("hi"))
+				var f chatapi.Failure
+				if err := json.Unmarshal([]byte(body), &f); err != nil || status != tt.status || f.Code != tt.code || header.Get("Retry-After") != tt.retry {
+					t.Errorf("%d %s Retry-After %q", status, body, header.Get("Retry-After"))
+				}
+				_, body, _ = c.ask(t, "POST", "/api/v1/chat/stream", say("hi again"))
+				list := events(t, body)
+				if last := list[len(list)-1]; last["code"] != tt.code || last["request_id"] == nil {
+					t.Errorf("stream: %v", last)
+				}
+			})
+		}
+	}
 }
 
 // TestDocumentedEvents checks that docs/chat.md shows an example of every event and

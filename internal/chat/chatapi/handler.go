@@ -117,7 +117,9 @@ type endpoint struct {
 type request struct {
 	*http.Request
 	w      http.ResponseWriter
+	id     string         // in the log, the response and its headers
 	person profile.Person // or the organisation that the path names
+	turn   *turn.Turn     // that answers it, whose outcome is logged
 }
 
 // body reads the body.
@@ -297,7 +299,7 @@ func noEndpoint(list []principal.Route) func(http.ResponseWriter, *http.Request)
 		use := strings.Join(allowed, ", ")
 		w.Header().Set("Allow", use)
 		httpjson.JSON(w, http.StatusMethodNotAllowed, Failure{
-			Error: "MethodNotAllowedError", Code: "METHOD_NOT_ALLOWED", Message: fmt.Sprintf("%s does not take %s: use %s", r.URL.Path, r.Method, use),
+			Error: "MethodNotAllowedError", Code: "METHOD_NOT_ALLOWED", RequestID: failure.RequestID(w), Message: fmt.Sprintf("%s does not take %s: use %s", r.URL.Path, r.Method, use),
 		})
 		return nil
 	}
@@ -309,13 +311,16 @@ func (d *Handler) handle(route route) func(http.ResponseWriter, *http.Request) e
 		if route.scope == principal.Org && r.Method != http.MethodGet {
 			d.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "key", principal.Of(r.Context()).Name, "method", r.Method, "path", r.URL.Path)
 		}
-		q := &request{r, w, profile.Person{Org: r.PathValue("org"), User: r.PathValue("user")}}
+		q := &request{Request: r, w: w, id: failure.RequestID(w), person: profile.Person{Org: r.PathValue("org"), User: r.PathValue("user")}}
 		err := q.checkPerson()
 		var answer any
 		if err == nil {
 			answer, err = route.answer(d, q)
 		}
 		if err != nil {
+			if q.turn == nil {
+				d.options.Log.WarnContext(r.Context(), "request_error", "event", "request_error", "request_id", q.id, "path", r.URL.Path, "error", err, "code", fault.CodeOf(err))
+			}
 			refuse(w, err) // by its own kind, not only by a status
 		} else if answer != nil {
 			httpjson.JSON(w, route.status, answer)
@@ -341,6 +346,7 @@ type Failure struct {
 	Error      string `json:"error"`
 	Code       string `json:"code"`
 	Message    string `json:"message"`
+	RequestID  string `json:"request_id" doc:"in the log of the server"`
 	RetryAfter int    `json:"retry_after_ms,omitempty"`
 	MessageKey string `json:"message_key,omitempty" doc:"of MOVED: with it the message is the same message"`
 }
@@ -357,6 +363,7 @@ var words = map[failure.Kind]word{
 	failure.Internal:     {http.StatusInternalServerError, "InternalError", "INTERNAL_ERROR", 0},
 	failure.Invalid:      {http.StatusBadRequest, "ValidationError", "VALIDATION_ERROR", 0},
 	failure.InvalidAudio: {http.StatusBadRequest, "AudioTranscriptionError", "AUDIO_TRANSCRIPTION_ERROR", 0},
+	failure.NoHearing:    {http.StatusServiceUnavailable, "AudioTranscriptionError", "AUDIO_TRANSCRIPTION_ERROR", 5},
 	failure.TooLarge:     {http.StatusRequestEntityTooLarge, "RequestTooLargeError", "REQUEST_BODY_TOO_LARGE", 0},
 	failure.Unauthorized: {http.StatusUnauthorized, "AuthenticationError", "AUTHENTICATION_ERROR", 0},
 	failure.Forbidden:    {http.StatusForbidden, "AuthorizationError", "AUTHORIZATION_ERROR", 0},
@@ -365,20 +372,15 @@ var words = map[failure.Kind]word{
 	failure.Busy:         {http.StatusTooManyRequests, "QueueDepthError", "QUEUE_DEPTH_EXCEEDED", 5},
 	failure.RateLimited:  {http.StatusTooManyRequests, "RateLimitError", "RATE_LIMIT_EXCEEDED", 10},
 	failure.OverBudget:   {http.StatusTooManyRequests, "BudgetError", "BUDGET_EXCEEDED", 0},
+	failure.ModelLimited: {http.StatusTooManyRequests, "ModelLimitError", "MODEL_RATE_LIMITED", 10},
+	failure.ModelBusy:    {http.StatusServiceUnavailable, "ModelUnavailableError", "MODEL_UNAVAILABLE", 5},
+	failure.ModelKey:     {http.StatusBadGateway, "ModelKeyError", "MODEL_KEY_REFUSED", 0},
+	failure.ModelUnset:   {http.StatusServiceUnavailable, "ModelConfigError", "MODEL_NOT_CONFIGURED", 0},
 	failure.ModelFailed:  {http.StatusBadGateway, "ClaudeAPIError", "CLAUDE_API_ERROR", 0},
 	failure.ModelRefused: {http.StatusRequestEntityTooLarge, "ClaudeRequestTooLargeError", "CLAUDE_REQUEST_BODY_TOO_LARGE", 0},
 	failure.TimedOut:     {http.StatusGatewayTimeout, "TimeoutError", "TIMEOUT_ERROR", 0},
 	failure.Unavailable:  {http.StatusServiceUnavailable, "UnavailableError", "UNAVAILABLE", 5},
 	failure.Moved:        {http.StatusServiceUnavailable, "MovedError", "MOVED", 2},
-}
-
-// ofTurn classifies an error of the agent. A model that cannot be reached is the model's
-// failure here: a message that was not taken has failed before.
-func ofTurn(err error) error {
-	if fault.CodeOf(err) == fault.Unavailable {
-		return failure.As(failure.ModelFailed, err)
-	}
-	return failure.OfTurn(err)
 }
 
 // failureOf converts an error for clients.
@@ -409,6 +411,7 @@ func refuseAs(w http.ResponseWriter, _ *http.Request, status int, err error) {
 // refuse responds with an error.
 func refuse(w http.ResponseWriter, err error) {
 	body, status := failureOf(err)
+	body.RequestID = failure.RequestID(w)
 	if body.RetryAfter > 0 {
 		w.Header().Set("Retry-After", principal.RetryHeader(time.Duration(body.RetryAfter)*time.Millisecond))
 	}

@@ -45,7 +45,7 @@ func (s script) Turn(ctx context.Context, r agent.Request, emit func(agent.Event
 func assistant(_ context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 	switch r.Message {
 	case "model busy":
-		return agent.Reply{}, fault.New(fault.Unavailable, "the model is overloaded")
+		return agent.Reply{}, fault.New(fault.Unavailable, "the model is overloaded").WithDetails(map[string]any{"model": "m", "provider_status": 529})
 	case "too big":
 		return agent.Reply{}, fault.New(fault.Limit, "the prompt is too big")
 	case "slow model":
@@ -213,7 +213,7 @@ func TestStreamSendsErrors(t *testing.T) {
 	p := open(t, assistant, chatapi.Options{})
 	status, body, _ := p.ask(t, "POST", "/api/v1/chat/stream", say("model busy"))
 	list := events(t, body)
-	if last := list[len(list)-1]; status != 200 || last["type"] != "error" || last["code"] != "CLAUDE_API_ERROR" || !strings.Contains(last["error"].(string), "overloaded") {
+	if last := list[len(list)-1]; status != 200 || last["type"] != "error" || last["code"] != "MODEL_UNAVAILABLE" || !strings.Contains(last["error"].(string), "overloaded") {
 		t.Errorf("%d %s", status, body)
 	}
 }
@@ -283,6 +283,7 @@ func TestFailures(t *testing.T) {
 		code, summary            string
 	}{
 		{"not JSON", "POST", "/api/v1/chat", "{", 400, "VALIDATION_ERROR", "Invalid JSON body"},
+		{"another type", "POST", "/api/v1/chat", `{"message":7}`, 400, "VALIDATION_ERROR", "message must be a string, not a number"},
 		{"a field of the wrong type", "POST", "/api/v1/chat", `{"user_id":3}`, 400, "VALIDATION_ERROR", "user_id"},
 		{"no user", "POST", "/api/v1/chat", `{"client_id":"w","message":"m"}`, 400, "VALIDATION_ERROR", "user_id is required"},
 		{"no client", "POST", "/api/v1/chat", `{"user_id":"u","message":"m"}`, 400, "VALIDATION_ERROR", "client_id is required"},
@@ -300,7 +301,7 @@ func TestFailures(t *testing.T) {
 		{"no callback URL", "POST", "/api/v1/chat/callback", field("chat_type", `"private"`), 400, "VALIDATION_ERROR", "progress_callback_url is required"},
 		{"an invalid callback URL", "POST", "/api/v1/chat/callback", field("progress_callback_url", `"file:///etc/passwd"`), 400, "VALIDATION_ERROR", "http://"},
 		{"an invalid progress mode", "POST", "/api/v1/chat/callback", `{"client_id":"w","user_id":"u","message":"m","progress_callback_url":"http://x","progress_mode":"often"}`, 400, "VALIDATION_ERROR", "sentence"},
-		{"a busy model", "POST", "/api/v1/chat", say("model busy"), 502, "CLAUDE_API_ERROR", "overloaded"},
+		{"a busy model", "POST", "/api/v1/chat", say("model busy"), 503, "MODEL_UNAVAILABLE", "overloaded"},
 		{"a prompt too long for the model", "POST", "/api/v1/chat", say("too big"), 413, "CLAUDE_REQUEST_BODY_TOO_LARGE", "too big"},
 		{"a slow model", "POST", "/api/v1/chat", say("slow model"), 504, "TIMEOUT_ERROR", "in time"},
 		{"our mistake", "POST", "/api/v1/chat", say("our mistake"), 500, "INTERNAL_ERROR", "oops"},
@@ -318,9 +319,9 @@ func TestFailures(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			status, body, _ := p.ask(t, tt.method, tt.path, tt.body)
+			status, body, header := p.ask(t, tt.method, tt.path, tt.body)
 			var f chatapi.Failure
-			if err := json.Unmarshal([]byte(body), &f); err != nil || f.Error == "" {
+			if err := json.Unmarshal([]byte(body), &f); err != nil || f.Error == "" || f.RequestID == "" || f.RequestID != header.Get("X-Request-Id") {
 				t.Errorf("%s: %v", body, err)
 			}
 			if status != tt.status || f.Code != tt.code || !strings.Contains(f.Message, tt.summary) {

@@ -99,13 +99,23 @@ func (d *Handler) hear(ctx context.Context, m *conversation.Message, sound llm.M
 		err = fault.New(fault.InvalidParams, "nothing was understood").WithHint("speak again, or send the message as text")
 	}
 	if err != nil {
-		return failure.As(failure.InvalidAudio, fault.Wrap(fault.CodeOf(err), err, "transcribe audio").WithHint("%s", fault.HintOf(err)))
+		return failure.As(hearingFailure(err), fault.Wrap(fault.CodeOf(err), err, "transcribe audio").WithHint("%s", fault.HintOf(err)))
 	}
 	sum := sha256.Sum256(append(sound.Data, m.Audio...))
 	m.Audio = hex.EncodeToString(sum[:])
 	m.Transcript = strings.TrimSpace(m.Transcript + "\n" + text)
 	m.Text = strings.TrimSpace(m.Text + "\n\n" + text)
 	return nil
+}
+
+// hearingFailure tells a sound that cannot be understood from an endpoint that cannot be used.
+func hearingFailure(err error) failure.Kind {
+	switch fault.CodeOf(err) {
+	case fault.Unavailable, fault.Timeout, fault.NeedsAuth, fault.Config:
+		return failure.NoHearing
+	default:
+		return failure.InvalidAudio
+	}
 }
 
 func (a Attachment) decode() (llm.Media, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -202,10 +203,10 @@ func transcribed(p profile.Person, c *conversation.Record) Transcribed {
 	}
 	switch {
 	case c.Err != nil:
-		f, _ := failureOf(ofTurn(c.Err))
+		f, _ := failureOf(failure.OfTurn(c.Err))
 		out.Error = f.Message
 	case out.EndedAt != nil:
-		answer := responseOf(t, c.Reply)
+		answer := responseOf(t, c.Message.RequestID, c.Reply)
 		out.Response, out.ToolCalls = &answer, c.Reply.Tools
 	}
 	return out

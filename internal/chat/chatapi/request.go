@@ -2,11 +2,9 @@ package chatapi
 
 import (
 	"cmp"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -111,6 +109,7 @@ type Response struct {
 	ResponseLanguage string   `json:"response_language"`
 	VoiceAudio       *string  `json:"voice_audio_base64" doc:"always null"`
 	MessageID        string   `json:"message_id"`
+	RequestID        string   `json:"request_id" doc:"in the log of the server"`
 	Model            string   `json:"model,omitempty"`
 	Usage            any      `json:"usage,omitempty" doc:"tokens and cost"`
 	Warnings         []string `json:"warnings,omitempty" doc:"fields of the request that were ignored"`
@@ -194,7 +193,7 @@ func (d *Handler) message(r *request, callback bool) (q Request, m conversation.
 	if err != nil {
 		return q, m, err
 	}
-	if m, err = d.checked(r.Request, q, callback); err == nil {
+	if m, err = d.checked(r, q, callback); err == nil {
 		var more []string
 		more, err = d.attachTo(r.Context(), q, &m)
 		warnings = append(warnings, more...)
@@ -211,7 +210,7 @@ func (q Request) person(who principal.Principal) profile.Person {
 	return profile.Person{Org: cmp.Or(q.Org, q.OrgID, who.Org, profile.DefaultOrg), User: q.UserID}
 }
 
-func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversation.Message, err error) {
+func (d *Handler) checked(r *request, q Request, callback bool) (m conversation.Message, err error) {
 	if err := q.check(callback); err != nil {
 		return m, err
 	}
@@ -234,7 +233,7 @@ func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversa
 		return m, err
 	}
 	return conversation.Message{
-		RequestID: "req_" + rand.Text(), Person: person, Client: q.ClientID, Key: q.MessageKey, Model: q.Model,
+		RequestID: r.id, Person: person, Client: q.ClientID, Key: q.MessageKey, Model: q.Model,
 		Conversation: strings.Trim(q.ChatID+"/"+q.ThreadID, "/"), Text: q.Message, Hint: q.LanguageHint, Asker: asker,
 	}, nil
 }
@@ -300,7 +299,7 @@ func (q Request) checkContent() error {
 	case len(q.Attachments) > maxAttachments:
 		return bad("%d attachments are too many", len(q.Attachments)).WithHint("at most %d are allowed", maxAttachments)
 	case len(q.Message) > maxMessage:
-		return bad("message has %d bytes, at most %d are allowed", len(q.Message), maxMessage)
+		return bad("message has %d bytes, at most %d are allowed", len(q.Message), maxMessage).WithHint("send the rest as an attachment")
 	default:
 		return nil
 	}

@@ -3,9 +3,12 @@
 package failure
 
 import (
+	"crypto/rand"
 	"errors"
+	"net/http"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -16,6 +19,7 @@ const (
 	Internal Kind = iota
 	Invalid
 	InvalidAudio
+	NoHearing // the endpoint for transcription does not answer
 	TooLarge
 	Unauthorized
 	Forbidden
@@ -25,7 +29,11 @@ const (
 	Busy         // too many messages wait
 	RateLimited  // too many messages were sent
 	OverBudget   // until the budget is renewed
-	ModelFailed  // or cannot be used
+	ModelLimited // the provider's limit of requests is reached
+	ModelBusy    // or cannot be reached
+	ModelKey     // the provider does not accept the key
+	ModelUnset   // there is no key, or no model
+	ModelFailed  // in another way
 	ModelRefused // what was sent is too long for the model
 	TimedOut
 	Unavailable
@@ -70,10 +78,15 @@ func Of(err error) Kind {
 	}
 }
 
-// OfTurn marks an error of the agent, whose upstream is the model.
+// OfTurn marks an error of the agent.
 func OfTurn(err error) error {
+	if status, ok := llm.Refusal(err); ok {
+		return As(ofModel(status, fault.CodeOf(err)), err)
+	}
 	switch fault.CodeOf(err) {
-	case fault.NeedsAuth, fault.Upstream, fault.Denied, fault.Config:
+	case fault.Config:
+		return As(ModelUnset, err)
+	case fault.NeedsAuth, fault.Upstream, fault.Denied:
 		return As(ModelFailed, err)
 	case fault.Limit:
 		if _, budget := principal.RetryAfter(err); budget {
@@ -83,6 +96,36 @@ func OfTurn(err error) error {
 	default:
 		return err
 	}
+}
+
+// ofModel is the kind of an error of the model's endpoint.
+func ofModel(status int, code fault.Code) Kind {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return ModelLimited
+	case code == fault.Limit:
+		return ModelRefused
+	case code == fault.Unavailable:
+		return ModelBusy
+	case code == fault.NeedsAuth:
+		return ModelKey
+	case code == fault.Timeout:
+		return TimedOut
+	case code == fault.Cancelled:
+		return Unavailable
+	default:
+		return ModelFailed
+	}
+}
+
+// RequestID returns the id of a request, by which its records are found in the log. Its
+// response has it as a header.
+func RequestID(w http.ResponseWriter) string {
+	const header = "X-Request-Id"
+	if w.Header().Get(header) == "" {
+		w.Header().Set(header, "req_"+rand.Text())
+	}
+	return w.Header().Get(header)
 }
 
 // Message is the text of an error for people, with what they can do.

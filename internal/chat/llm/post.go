@@ -255,21 +255,27 @@ func (f *failure) Unwrap() error { return f.err }
 // errBroken means that an answer ended before it was complete.
 var errBroken = errors.New("the answer ended early")
 
-// busyKinds are the error types of providers that mean "try again later".
-var busyKinds = []string{"overloaded_error", "rate_limit_error", "api_error", "timeout_error", "server_error"}
+// StatusOverloaded is the HTTP status by which Anthropic's API says that it is busy.
+const StatusOverloaded = 529
+
+// kindStatus are the statuses that stand for a provider's error types inside a stream, whose
+// own status is 200.
+var kindStatus = map[string]int{
+	"overloaded_error": StatusOverloaded, "rate_limit_error": http.StatusTooManyRequests, "api_error": http.StatusInternalServerError,
+	"timeout_error": http.StatusGatewayTimeout, "server_error": http.StatusInternalServerError, "authentication_error": http.StatusUnauthorized,
+	"permission_error": http.StatusForbidden,
+}
 
 // refusedBy is the failure of a response with an HTTP error status, or of an error
 // inside a stream.
 func refusedBy(status int, header http.Header, kind, text string) *failure {
+	if status == http.StatusOK {
+		status = kindStatus[kind]
+	}
 	f := &failure{status: status, kind: kind, text: redact.Cut(strings.TrimSpace(text), 500)}
 	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests, 529:
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
 		f.again = true
-	case http.StatusOK: // an error inside a stream
-		f.status = 0
-		for _, busy := range busyKinds {
-			f.again = f.again || kind == busy
-		}
 	default:
 		f.again = status >= 500
 	}
@@ -323,7 +329,7 @@ func (f *failure) fault(who About, attempts int) *fault.Error {
 	if attempts > 1 {
 		doing = fmt.Sprintf("ask %s %d times", who.Model, attempts)
 	}
-	e := fault.Wrap(f.code(), f, "%s", doing)
+	e := fault.Wrap(f.code(), f, "%s", doing).WithDetails(refused{who.Model, f.status, f.after.Milliseconds()})
 	switch {
 	case e.Code == fault.NeedsAuth:
 		return e.WithHint("the provider does not accept the key: check %s", keyVariable(who.Provider))
@@ -331,6 +337,10 @@ func (f *failure) fault(who About, attempts int) *fault.Error {
 		return e.WithHint("check [chat] model and base_url; the provider does not know the model or path")
 	case f.status == http.StatusTooManyRequests && f.after > 0:
 		return e.WithHint("the provider's limit is reached; it asks to wait %v", f.after.Round(time.Second))
+	case f.status == http.StatusTooManyRequests:
+		return e.WithHint("the provider's limit is reached; try again later")
+	case errors.Is(f.err, errBroken):
+		return e.WithHint("the connection to the provider broke; send the message again, effects of tools that were called remain")
 	case e.Code == fault.Limit:
 		return e.WithHint("the conversation is too long for the model: start a new one, or ask for less at a time")
 	case e.Code == fault.Unavailable, e.Code == fault.Timeout:
@@ -398,11 +408,21 @@ func (f *failure) refusedRequest() bool {
 	}
 }
 
-// StatusOf returns the HTTP status of an error of Answer, or 0.
-func StatusOf(err error) int {
-	var f *failure
-	if errors.As(err, &f) {
-		return f.status
+// refused are the details of an error of a model, which an error that was stored has, too.
+type refused struct {
+	Model        string `json:"model"`
+	Status       int    `json:"provider_status,omitempty"`
+	RetryAfterMS int64  `json:"retry_after_ms,omitempty"`
+}
+
+// Refusal reports whether an error is one of a model's endpoint, and with which HTTP
+// status, or 0, it refused the request.
+func Refusal(err error) (status int, ok bool) {
+	for f := (*fault.Error)(nil); errors.As(err, &f); err = errors.Unwrap(f) {
+		var r refused
+		if json.Unmarshal(f.Details, &r) == nil && r.Model != "" {
+			return r.Status, true
+		}
 	}
-	return 0
+	return 0, false
 }

@@ -75,7 +75,7 @@ func TestScenarios(t *testing.T) {
 		"refusal":                       {"say \"I will not.\"\nstop refusal", "I will not.||refusal|1", "I will not."},
 		"cut at the limit":              {"say well\nuse weather {\"city\":\"Be\"}\nstop max_tokens", "well||max_tokens|1", "well/<weather>"},
 		"overloaded, then fine":         {"status 529 overloaded_error Overloaded\n---\nsay ok", "ok||end_turn|2", "(529)/ok"},
-		"busy inside the stream":        {"error overloaded_error Overloaded\n---\nsay ok", "ok||end_turn|2", "(0)/ok"},
+		"busy inside the stream":        {"error overloaded_error Overloaded\n---\nsay ok", "ok||end_turn|2", "(529)/ok"},
 		"broken before the text":        {"break\n---\nsay ok", "ok||end_turn|2", "(0)/ok"},
 		"broken in a tool's arguments":  {"use weather {\"city\":\"Bern\"}\nbreak\n---\nsay ok", "ok||end_turn|2", "<weather>/(0)/ok"},
 		"broken after some text":        {"say half\nbreak\n---\nsay never", "upstream_error the answer ended early", "half"},

@@ -82,6 +82,7 @@ func (h *Handler) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	c.RequestID = failure.RequestID(w)
 	log := h.options.Log.With("request_id", c.RequestID, "user_id", c.Person.User)
 	log.InfoContext(r.Context(), "request_received", "event", "request_received", "client_id", c.Client, "path", r.URL.Path)
 	began := time.Now()
@@ -120,7 +121,7 @@ func (h *Handler) completion(r *http.Request, q *Request) (c completion.Completi
 	if after, ok := h.rates.Allow(c.Person.String(), h.options.Rate, time.Now()); !ok {
 		return c, principal.Exceeded{What: "requests", Of: c.Person.User, Most: h.options.Rate, Per: "minute", After: after}.Fault()
 	}
-	c.ID, c.RequestID, c.Client = "chatcmpl-"+rand.Text(), "req_"+rand.Text(), "openai"
+	c.ID, c.Client = "chatcmpl-"+rand.Text(), "openai"
 	c.Instructions = strings.TrimSpace(c.Instructions + "\n\n" + format)
 	c.MaxTokens = max(q.MaxTokens, q.MaxCompletionTokens)
 	return c, nil

@@ -299,9 +299,9 @@ func TestFailedAnswers(t *testing.T) {
 		want     string
 		retry    string
 	}{
-		"the model's key":   {"status 401 authentication_error no", 502, `"code":"model_error"`, ""},
+		"the model's key":   {"status 401 authentication_error no", 502, `"code":"model_key_refused"`, ""},
 		"the model refuses": {"status 400 invalid_request_error no", 502, `"type":"server_error"`, ""},
-		"after a call":      {"use clock__now {}\n---\nstatus 401 authentication_error no", 502, `"code":"model_error"`, "false"},
+		"after a call":      {"use clock__now {}\n---\nstatus 401 authentication_error no", 502, `"code":"model_key_refused"`, "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

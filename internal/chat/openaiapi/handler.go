@@ -54,7 +54,7 @@ func New(service *completion.Service, o Options) *Handler {
 // Routes returns the paths of this API and the scope that each needs.
 func (h *Handler) Routes() []principal.Route {
 	route := func(pattern string, scope principal.Scope, does func(w http.ResponseWriter, r *http.Request) error) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: scope, Write: handle(does), MaxBody: maxBody, Refuse: refuseAs, Bearer: true, AnyKey: true}
+		return principal.Route{Pattern: pattern, Scope: scope, Write: h.handle(does), MaxBody: maxBody, Refuse: refuseAs, Bearer: true, AnyKey: true}
 	}
 	return []principal.Route{
 		route("POST /v1/chat/completions", principal.Chat, h.complete).Reads("the JSON of OpenAI, and any fields"),
@@ -68,9 +68,11 @@ func (h *Handler) Routes() []principal.Route {
 }
 
 // handle converts errors to responses.
-func handle(does func(w http.ResponseWriter, r *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (h *Handler) handle(does func(w http.ResponseWriter, r *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
+		id := failure.RequestID(w)
 		if err := does(w, r); err != nil {
+			h.options.Log.WarnContext(r.Context(), "request_error", "event", "request_error", "request_id", id, "path", r.URL.Path, "error", err, "code", fault.CodeOf(err))
 			refuse(w, err) // by its own kind, not only by a status
 		}
 		return nil
@@ -181,6 +183,7 @@ var words = map[failure.Kind]word{
 	failure.Internal:     {http.StatusInternalServerError, "server_error", "internal_error", 0},
 	failure.Invalid:      {http.StatusBadRequest, "invalid_request_error", "", 0},
 	failure.InvalidAudio: {http.StatusBadRequest, "invalid_request_error", "", 0},
+	failure.NoHearing:    {http.StatusServiceUnavailable, "server_error", "unavailable", 5},
 	failure.TooLarge:     {http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", 0},
 	failure.Unauthorized: {http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", 0},
 	failure.Forbidden:    {http.StatusForbidden, "permission_error", "insufficient_permissions", 0},
@@ -190,6 +193,10 @@ var words = map[failure.Kind]word{
 	failure.Busy:         {http.StatusTooManyRequests, "requests", "rate_limit_exceeded", 10},
 	failure.RateLimited:  {http.StatusTooManyRequests, "requests", "rate_limit_exceeded", 10},
 	failure.OverBudget:   {http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", 0},
+	failure.ModelLimited: {http.StatusTooManyRequests, "requests", "rate_limit_exceeded", 10},
+	failure.ModelBusy:    {http.StatusServiceUnavailable, "server_error", "model_unavailable", 5},
+	failure.ModelKey:     {http.StatusBadGateway, "server_error", "model_key_refused", 0},
+	failure.ModelUnset:   {http.StatusServiceUnavailable, "server_error", "model_not_configured", 0},
 	failure.ModelFailed:  {http.StatusBadGateway, "server_error", "model_error", 0},
 	failure.ModelRefused: {http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", 0},
 	failure.TimedOut:     {http.StatusGatewayTimeout, "server_error", "timeout", 0},
@@ -251,6 +258,7 @@ func refuseAs(w http.ResponseWriter, _ *http.Request, status int, err error) {
 }
 
 func refuseWith(w http.ResponseWriter, known word, err error) {
+	failure.RequestID(w)
 	var spent spentError
 	if errors.As(err, &spent) {
 		w.Header().Set("X-Should-Retry", "false") // OpenAI's libraries repeat requests otherwise

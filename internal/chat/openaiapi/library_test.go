@@ -40,7 +40,7 @@ func TestOpenAILibrary(t *testing.T) {
 		`"seen":"I see 1 image."`, `"drawn":["Here is 1 image.",true]`, `"streamedImages":1`, `"remote":["BadRequestError",400,"messages"]`,
 		`"noModel":["NotFoundError",404,"model_not_found","model"]`,
 		`"wrongKey":["AuthenticationError",401,"invalid_api_key","invalid_request_error"]`,
-		`"failed":["InternalServerError",502,"model_error"]`)
+		`"failed":["InternalServerError",502,"model_key_refused"]`)
 	if n := failures.Load(); n != 1 {
 		t.Errorf("the library sent a request for which a tool was called %d times", n)
 	}

@@ -137,13 +137,14 @@ type details struct {
 	RetryAfterMS int64  `json:"retry_after_ms"`
 }
 
-// RetryAfter returns the delay after which a refused request may be retried.
+// RetryAfter returns the delay after which a refused request may be retried, or one that
+// could not be served.
 func RetryAfter(err error) (time.Duration, bool) {
 	for f := (*fault.Error)(nil); errors.As(err, &f); err = errors.Unwrap(f) {
 		var d struct { // only this: other limits than those of Exceeded are not whole numbers
 			RetryAfterMS float64 `json:"retry_after_ms"`
 		}
-		if f.Code == fault.Limit && json.Unmarshal(f.Details, &d) == nil && d.RetryAfterMS > 0 {
+		if (f.Code == fault.Limit || f.Code == fault.Unavailable) && json.Unmarshal(f.Details, &d) == nil && d.RetryAfterMS > 0 {
 			return time.Duration(d.RetryAfterMS * float64(time.Millisecond)), true
 		}
 	}

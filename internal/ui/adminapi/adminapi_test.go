@@ -102,7 +102,7 @@ func TestInvalidBodies(t *testing.T) {
 	s := adminapi.New(adminapi.Options{})
 	for body, want := range map[string]string{
 		``:                    "Invalid JSON body",
-		`{"upstream": 7}`:     "Invalid JSON body",
+		`{"upstream": 7}`:     "upstream must be a string, not a number",
 		`{"upstrem": "docs"}`: "upstrem",
 		`{"flagged": true}`:   "upstream is missing",
 	} {
