@@ -52,6 +52,7 @@ Every command with its arguments and flags, as ` + "`luanette help`" + ` and a c
 | 1 | it failed; the message says why |
 | 2 | the command line or the configuration is wrong |
 | 3 | a script waits for approval |
+| 4 | the server of a job that was followed has ended; the job continues when it is back |
 | 130 | interrupted; a job that was followed continues |
 
 ## Common flags

@@ -31,6 +31,8 @@ const (
 	exitUsage   = 2
 	exitWaiting = 3 // a script waits for approval
 
+	exitServerGone = 4 // the server of a job has ended; the job continues when it is back
+
 	exitInterrupted = 130 // as shells report it
 )
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +13,9 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin/jobtools"
@@ -188,7 +191,8 @@ type jobRunCommand struct {
 func (jobRunCommand) Help() string {
 	return `Starts the job and follows it: its output and progress go to standard error, its
 result comes last, on standard output, as JSON. The exit code is 1 if the job fails.
-Ctrl-C asks whether to cancel the job; otherwise it continues on the server.
+Ctrl-C asks whether to cancel the job; otherwise it continues on the server. If the
+server ends meanwhile, the command waits a minute for it, and then exits with 4.
 
   luanette job run report.lua -p name=Ada
   luanette job run report -p name=Ada`
@@ -247,6 +251,10 @@ func (f *runningFlags) follow(ctx context.Context, proc *process, api client.Cli
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return follower.interrupted(context.WithoutCancel(ctx))
+	case errors.Is(err, errServerGone):
+		short := shortID(id)
+		fmt.Fprintf(proc.Stderr, "job %s continues when the server is back: `%s`\n", short, f.command("job follow "+short))
+		return exitStatus(exitServerGone)
 	case err != nil:
 		return err
 	case f.JSON:
@@ -260,6 +268,9 @@ func (f *runningFlags) follow(ctx context.Context, proc *process, api client.Cli
 	}
 	return job.exit()
 }
+
+// errServerGone means that the server of a job did not come back while it was awaited.
+var errServerGone = errors.New("the server does not answer")
 
 // jobFollower shows a job while it runs.
 type jobFollower struct {
@@ -308,12 +319,30 @@ func (f *jobFollower) untilEnd(ctx context.Context) (followedJob, error) {
 	}
 }
 
+// A job continues when its server is back. How long that is awaited, and how often it is tried.
+const (
+	serverWait  = time.Minute
+	serverRetry = time.Second
+)
+
+// call calls a tool that may be called again. It waits for a server that was stopped or killed.
 func (f *jobFollower) call(ctx context.Context, name string, args map[string]any) (tool.View, error) {
-	view, err := f.api.Call(ctx, name, args, nil)
-	if err == nil && view.IsError {
-		err = fault.New(fault.Upstream, "%s", view.Text())
+	var since time.Time
+	for {
+		view, err := f.api.Call(ctx, name, args, nil)
+		switch {
+		case err == nil && view.IsError:
+			return view, fault.New(fault.Upstream, "%s", view.Text())
+		case fault.CodeOf(err) != fault.Unavailable || ctx.Err() != nil:
+			return view, err
+		case since.IsZero():
+			since = time.Now()
+			f.print("the server does not answer; waiting for it")
+		case time.Since(since) > serverWait:
+			return view, errServerGone
+		}
+		_ = clock.Real().Sleep(ctx, serverRetry) // a cancelled context fails the next call
 	}
-	return view, err
 }
 
 // showOutput prints the lines that the job wrote since the last time.
