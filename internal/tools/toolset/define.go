@@ -41,79 +41,83 @@ type Texter interface {
 // out of the schema. Title and description are in <name>.md of texts. A type that has no
 // schema panics, at start.
 func Define[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (Out, error)) Tool {
-	return DefineResult[In, Out](texts, name, hints, func(ctx context.Context, call tool.Call, in In) (tool.Result, error) {
-		out, err := do(ctx, call, in)
-		if err != nil {
-			return tool.Result{}, err
-		}
-		return tool.Output(textOf(out), out)
-	})
+	return typed(describe(texts, name, hints), reflect.TypeFor[In](), reflect.TypeFor[Out](), untyped(do))
 }
 
 // Relay makes a tool whose result is that of another tool. It has no output schema,
 // because that is not known beforehand.
 func Relay[In any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
-	info := describe(texts, name, hints)
-	info.Input = inputSchema[In](name)
-	return relay(info, do)
+	return typed(describe(texts, name, hints), reflect.TypeFor[In](), nil, untyped(do))
 }
 
 // DefineResult makes a tool that builds its own result, structured as Out.
 func DefineResult[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
-	info := describe(texts, name, hints)
-	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
-	return relay(info, do)
+	return typed(describe(texts, name, hints), reflect.TypeFor[In](), reflect.TypeFor[Out](), untyped(do))
 }
 
 // DefineInfo is DefineResult for a tool that is described in info, without schemas, and
 // whose result is structured as the type output; nil means that it is not structured.
 func DefineInfo[In any](info tool.Info, output reflect.Type, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
-	info.Input = inputSchema[In](info.Name)
-	if output != nil {
-		info.Output = derive(info.Name, output, false)
-	}
-	return relay(info, do)
+	return typed(info, reflect.TypeFor[In](), output, untyped(do))
 }
 
 // DefineSchema is Define for a tool whose arguments are described by the input schema in
 // info instead of a Go type. The function reads the arguments from the call.
 func DefineSchema[Out any](info tool.Info, do func(ctx context.Context, call tool.Call) (Out, error)) Tool {
-	info.Output = outputSchema[Out](info.Name)
+	info.Output = derive(info.Name, reflect.TypeFor[Out](), false)
 	return Tool{info: define(info), run: func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		out, err := do(ctx, call)
-		if err != nil {
-			return tool.Failure(err), nil
-		}
-		return tool.Output(textOf(out), out)
+		return result(do(ctx, call))
 	}}
 }
 
 // InputSchema is the schema of arguments of type In, as Define derives it.
-func InputSchema[In any](name string) json.RawMessage { return inputSchema[In](name) }
+func InputSchema[In any](name string) json.RawMessage {
+	return derive(name, reflect.TypeFor[In](), true)
+}
 
-func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+// untyped is a function of a tool without its types. A function with type parameters is
+// compiled once for each tool, so everything else does without them.
+func untyped[In, Out any](do func(ctx context.Context, call tool.Call, in In) (Out, error)) func(context.Context, tool.Call, any) (any, error) {
+	return func(ctx context.Context, call tool.Call, in any) (any, error) { return do(ctx, call, *in.(*In)) }
+}
+
+// typed makes a tool of a function that takes a pointer to a value of type in, and
+// returns one of type out or a tool.Result. Without out, there is no output schema.
+func typed(info tool.Info, in, out reflect.Type, do func(ctx context.Context, call tool.Call, in any) (any, error)) Tool {
+	info.Input = derive(info.Name, in, true)
+	if out != nil {
+		info.Output = derive(info.Name, out, false)
+	}
 	return Tool{info: define(info), run: func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		in, err := decode[In](info, call.Args)
-		if err != nil {
+		args := reflect.New(in).Interface()
+		if err := decode(info, call.Args, args); err != nil {
 			return tool.Result{}, err
 		}
-		result, err := do(ctx, call, in)
-		switch {
-		case fault.CodeOf(err) == fault.NeedsAuth: // whoever calls may be able to log in, and call again
-			return tool.Result{}, err
-		case err != nil:
-			return tool.Failure(err), nil
-		}
-		return result, nil
+		return result(do(ctx, call, args))
 	}}
+}
+
+// result is the result of a tool whose function returned out.
+func result(out any, err error) (tool.Result, error) {
+	made, ok := out.(tool.Result)
+	if err == nil && !ok {
+		made, err = tool.Output(textOf(out), out)
+	}
+	switch {
+	case fault.CodeOf(err) == fault.NeedsAuth: // whoever calls may be able to log in, and call again
+		return tool.Result{}, err
+	case err != nil:
+		return tool.Failure(err), nil
+	}
+	return made, nil
 }
 
 // Checked adds to a tool how it would refuse a call, found without making it: plans do not
 // promise, and nobody is asked about, what cannot be done.
 func Checked[In any](t Tool, check func(ctx context.Context, call tool.Call, in In) error) Tool {
 	t.check = func(ctx context.Context, call tool.Call) error {
-		in, err := decode[In](t.info, call.Args)
-		if err != nil {
+		var in In
+		if err := decode(t.info, call.Args, &in); err != nil {
 			return err
 		}
 		return check(ctx, call, in)
@@ -175,28 +179,27 @@ func define(info tool.Info) tool.Info {
 	return info
 }
 
-// decode reads arguments. The catalog has checked and repaired them before; for direct
-// calls they are repaired here.
-func decode[In any](info tool.Info, args json.RawMessage) (In, error) {
-	var in In
+// decode reads arguments into what in points to. The catalog has checked and repaired them
+// before; for direct calls they are repaired here.
+func decode(info tool.Info, args json.RawMessage, in any) error {
 	if len(args) == 0 {
-		return in, nil
+		return nil
 	}
-	err := json.Unmarshal(args, &in)
+	err := json.Unmarshal(args, in)
 	if err != nil {
 		if repaired, ok := Repair(info.Input, args); ok {
-			in = *new(In)
-			err = json.Unmarshal(repaired, &in)
+			reflect.ValueOf(in).Elem().SetZero()
+			err = json.Unmarshal(repaired, in)
 		}
 	}
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong): // the names of our types mean nothing to callers
-		return in, fault.New(fault.InvalidParams, "read the arguments of %s: %s: expected %s, got %s", info.Name, cmp.Or(wrong.Field, "arguments"), schemaType(wrong.Type), wrong.Value)
+		return fault.New(fault.InvalidParams, "read the arguments of %s: %s: expected %s, got %s", info.Name, cmp.Or(wrong.Field, "arguments"), schemaType(wrong.Type), wrong.Value)
 	case err != nil:
-		return in, fault.Wrap(fault.InvalidParams, err, "read the arguments of %s", info.Name)
+		return fault.Wrap(fault.InvalidParams, err, "read the arguments of %s", info.Name)
 	}
-	return in, nil
+	return nil
 }
 
 // schemaType is the type of JSON Schema that values of a Go type have.

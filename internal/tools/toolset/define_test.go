@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -45,7 +46,7 @@ func TestSchemasAreStrict(t *testing.T) {
 		`"rate":{"type":"number","minimum":0.5,"maximum":2}},` +
 		`"required":["text","object","nested"],"additionalProperties":false}`
 	var got, wanted any
-	if err := json.Unmarshal(inputSchema[manyKinds]("x"), &got); err != nil {
+	if err := json.Unmarshal(InputSchema[manyKinds]("x"), &got); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal([]byte(want), &wanted); err != nil {
@@ -56,10 +57,10 @@ func TestSchemasAreStrict(t *testing.T) {
 	if string(g) != string(w) {
 		t.Errorf("got  %s\nwant %s", g, w)
 	}
-	if out := string(outputSchema[manyKinds]("x")); strings.Contains(out, `"additionalProperties":false`) {
+	if out := string(derive("x", reflect.TypeFor[manyKinds](), false)); strings.Contains(out, `"additionalProperties":false`) {
 		t.Errorf("output schema is closed: %s", out)
 	}
-	if got := string(inputSchema[struct{}]("x")); got != `{"type":"object","additionalProperties":false,"properties":{},"required":[]}` {
+	if got := string(InputSchema[struct{}]("x")); got != `{"type":"object","additionalProperties":false,"properties":{},"required":[]}` {
 		t.Errorf("schema of nothing: %s", got)
 	}
 }
@@ -98,7 +99,7 @@ func TestSchemasDescribeEveryField(t *testing.T) {
 		`"empty":{"type":"object","properties":{}},` +
 		`"Plain":{"type":"boolean"}},` +
 		`"required":["name","pair","lists","small","none","empty","Plain"]}`
-	if got := string(outputSchema[allBounds]("x")); got != want {
+	if got := string(derive("x", reflect.TypeFor[allBounds](), false)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -110,13 +111,13 @@ type endless struct {
 func TestInvalidTypesPanic(t *testing.T) {
 	t.Parallel()
 	for name, mistake := range map[string]func(){
-		"any":       func() { inputSchema[struct{ V any }]("x") },
-		"channel":   func() { inputSchema[struct{ C chan int }]("x") },
-		"endless":   func() { inputSchema[endless]("x") },
-		"odd keys":  func() { inputSchema[struct{ M map[int]bool }]("x") },
-		"no struct": func() { inputSchema[[]string]("x") },
+		"any":       func() { InputSchema[struct{ V any }]("x") },
+		"channel":   func() { InputSchema[struct{ C chan int }]("x") },
+		"endless":   func() { InputSchema[endless]("x") },
+		"odd keys":  func() { InputSchema[struct{ M map[int]bool }]("x") },
+		"no struct": func() { InputSchema[[]string]("x") },
 		"bad bound": func() {
-			inputSchema[struct {
+			InputSchema[struct {
 				N int `json:"N" min:"few"`
 			}]("x")
 		},
@@ -188,7 +189,7 @@ func TestFailuresHaveNoStructuredContent(t *testing.T) {
 
 func TestRepair(t *testing.T) {
 	t.Parallel()
-	schema := inputSchema[struct {
+	schema := InputSchema[struct {
 		Text   string   `json:"text"`
 		N      int      `json:"n,omitempty"`
 		Rate   float64  `json:"rate,omitempty"`

@@ -41,15 +41,8 @@ func (o *Object) UnmarshalJSON(raw []byte) error {
 // JSON is any JSON value, unparsed.
 type JSON = json.RawMessage
 
-// inputSchema derives the schema of a tool's arguments.
-func inputSchema[T any](name string) json.RawMessage { return derive(name, reflect.TypeFor[T](), true) }
-
-// outputSchema derives the schema of a tool's structured result. It allows further
-// fields, because a later version may add some.
-func outputSchema[T any](name string) json.RawMessage {
-	return derive(name, reflect.TypeFor[T](), false)
-}
-
+// derive derives the schema of a tool's arguments, which is closed, or of its structured
+// result, which allows further fields, because a later version may add some.
 func derive(name string, t reflect.Type, closed bool) json.RawMessage {
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("toolset: tool %s: %v is not a struct", name, t))
