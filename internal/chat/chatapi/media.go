@@ -80,16 +80,31 @@ func (d *Handler) attachTo(ctx context.Context, q Request, m *conversation.Messa
 // listen adds what is said in the sound of a message.
 func (d *Handler) listen(ctx context.Context, q Request, m *conversation.Message) error {
 	data, err := base64.StdEncoding.DecodeString(q.AudioBase64)
+	format, known := q.audioFormat()
 	switch {
 	case err != nil || len(data) == 0:
 		return failure.As(failure.InvalidAudio, fault.New(fault.InvalidParams, "audio_base64 is not base64"))
 	case len(data) > maxAttached:
 		return failure.As(failure.TooLarge, fault.New(fault.Limit, "the audio has %d bytes, at most %d are allowed", len(data), maxAttached))
+	case !known:
+		return failure.As(failure.InvalidAudio, fault.New(fault.InvalidParams, "audio_format %q is not known", q.AudioFormat).
+			WithHint("use one of %s", strings.Join(audioFormats, ", ")))
 	case d.options.Transcribe == nil:
 		return failure.As(failure.InvalidAudio, fault.New(fault.InvalidParams, "audio messages are not supported: no endpoint for transcription is configured").
 			WithHint("send the message as text, or set [chat] transcription_url"))
 	}
-	return d.hear(ctx, m, llm.Media{MIME: "audio/" + cmp.Or(strings.TrimPrefix(q.AudioFormat, "audio/"), "ogg"), Data: data})
+	return d.hear(ctx, m, llm.Media{MIME: "audio/" + format, Data: data})
+}
+
+// audioFormats are those that endpoints for transcription take.
+var audioFormats = []string{"aac", "amr", "flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "opus", "wav", "webm"}
+
+// audioFormat returns the format of a voice message, which may be given as a media type, such as
+// audio/ogg; codecs=opus.
+func (q Request) audioFormat() (format string, known bool) {
+	kind, _, _ := strings.Cut(strings.ToLower(q.AudioFormat), ";")
+	format = cmp.Or(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(kind), "audio/"), "x-"), "ogg")
+	return format, slices.Contains(audioFormats, format)
 }
 
 // hear transcribes a sound and adds the text to the message.

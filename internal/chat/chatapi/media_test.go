@@ -129,8 +129,15 @@ func TestVoice(t *testing.T) {
 			t.Errorf("%s: %d %s", sound, status, text)
 		}
 	}
+	for format, want := range map[string]string{"docx": "use one of aac", "../wav": "use one of aac", "audio/x-wav": "spoken", "AUDIO/WAV; codecs=1": "spoken"} {
+		message := voice("spoken", format)
+		message["message_key"] = format
+		if _, _, text := p.post(t, message); !strings.Contains(text, want) {
+			t.Errorf("%s: %s, want %s", format, text, want)
+		}
+	}
 	attached := map[string]any{"message": "listen", "attachments": []map[string]string{{"mime_type": "audio/wav", "data": encoded("song")}}}
-	if _, answer, text := p.post(t, attached); answer.Responses[0] != "listen\n\nsong 3" {
+	if _, answer, text := p.post(t, attached); answer.Responses[0] != "listen\n\nsong 5" {
 		t.Errorf("%s", text)
 	}
 }

@@ -177,6 +177,9 @@ func (d *Handler) conversation(r *request) (Transcript, error) {
 		return Transcript{}, err
 	}
 	records, err := d.service.Conversations.Records(r.Context(), access.Person, access.ID, limit)
+	if err == nil && len(records) == 0 && id != "" { // the unnamed one is there for everybody
+		err = fault.New(fault.NotFound, "no conversation %q", id).WithHint("GET …/conversations lists them")
+	}
 	if err != nil {
 		return Transcript{}, err
 	}

@@ -86,7 +86,7 @@ type Request struct {
 	MessageKey  string `json:"message_key,omitempty" doc:"idempotency key of the client; a message with the same key is the same message and gets the same answer"`
 
 	AudioBase64 string       `json:"audio_base64,omitempty" doc:"a voice message in base64; refused if the server cannot transcribe it"`
-	AudioFormat string       `json:"audio_format,omitempty" doc:"its format, such as ogg (the default), mp3 or wav"`
+	AudioFormat string       `json:"audio_format,omitempty" doc:"its format: ogg (the default), mp3, wav, m4a and so on, or its media type"`
 	Attachments []Attachment `json:"attachments,omitempty" doc:"images, sounds and files"`
 
 	CallbackURL     string  `json:"progress_callback_url,omitempty" doc:"where /chat/callback sends the answer"`

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/store/db"
+	"golang.org/x/text/language"
 )
 
 // Settings are an organisation's settings.
@@ -70,22 +69,12 @@ func (s *Store) Answered(ctx context.Context, tx *db.Tx, p Person) error {
 	return s.Preferences.save(ctx, tx, p, prefs)
 }
 
-// languageTag matches a language with script, region and variants, as BCP 47 writes them.
-var languageTag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?i)([a-z]{2,3})(-[a-z]{4})?(-(?:[a-z]{2}|[0-9]{3}))?((?:-[a-z0-9]{5,8})*)$`)
-})
-
-// canonicalLanguage returns a tag of BCP 47 as it is usually written, such as pt-BR.
+// canonicalLanguage returns a tag of BCP 47 as it is usually written, such as pt-BR. Its parts must
+// be registered; extensions are nothing that a model knows.
 func canonicalLanguage(tag string) (string, bool) {
-	m := languageTag().FindStringSubmatch(tag)
-	if m == nil {
-		return "", false
-	}
-	script := strings.ToLower(m[2])
-	if script != "" {
-		script = "-" + strings.ToUpper(script[1:2]) + script[2:]
-	}
-	return strings.ToLower(m[1]) + script + strings.ToUpper(m[3]) + strings.ToLower(m[4]), true
+	known, err := language.Raw.Parse(tag)
+	base, _ := known.Base()
+	return known.String(), err == nil && !known.IsRoot() && len(known.Extensions()) == 0 && base.String() != "und"
 }
 
 // CheckLanguage checks a tag of BCP 47 and returns it as it is usually written.
