@@ -299,13 +299,21 @@ func (j *jobInfo) duration(now time.Time) string {
 func (j *jobInfo) progress(now time.Time) string {
 	switch {
 	case j.Status == string(job.Waiting):
-		return "needs approval"
+		return cmp.Or(j.waitsFor(), "needs approval")
 	case j.Status == string(job.Pending) && j.DueAt > 0:
 		return "starts in " + durationText(timeOf(j.DueAt).Sub(now))
 	case j.Progress == 0 && j.Message == "" || j.Status == string(job.Complete):
 		return ""
 	}
 	return strings.TrimSpace(fmt.Sprintf("%.0f %% %s", j.Progress*100, j.Message))
+}
+
+// waitsFor returns what a waiting job waits for, if that is no approval.
+func (j *jobInfo) waitsFor() string {
+	if strings.HasPrefix(j.Message, "waits for ") {
+		return firstLine(j.Message)
+	}
+	return ""
 }
 
 // problem returns why the job failed, as one line.

@@ -368,7 +368,7 @@ func (f *jobFollower) print(line string) {
 
 // showProgress shows a bar on a terminal, and a line for each change elsewhere.
 func (f *jobFollower) showProgress(j *jobInfo) {
-	if j.Status == string(job.Waiting) && !f.asked {
+	if j.Status == string(job.Waiting) && j.waitsFor() == "" && !f.asked {
 		f.asked = true
 		f.print("the job waits for approval; decide with `" + f.flags.command("approval list") + "`")
 	}

@@ -13,6 +13,7 @@ type Jobs struct {
 	Workers       int      `toml:"workers" min:"1" help:"how many jobs run at once"`
 	Timeout       Duration `toml:"timeout" help:"how long one run of a job may take; 0 means no limit"`
 	LoginWait     Duration `toml:"login_wait" min:"1ms" help:"how long a job waits until its owner has logged in to an upstream"`
+	UpstreamWait  Duration `toml:"upstream_wait" min:"1ms" help:"how long a job waits for an upstream that cannot be reached, before its call fails"`
 	KeepComplete  Duration `toml:"keep_complete" min:"1ms" help:"how long a complete job is kept after its end"`
 	KeepFailed    Duration `toml:"keep_failed" min:"1ms" help:"how long a failed or cancelled job is kept after its end"`
 	KeepCount     int      `toml:"keep_count" min:"1" help:"how many ended jobs are kept at most; the oldest are removed first"`
@@ -21,7 +22,7 @@ type Jobs struct {
 
 func defaultJobs() Jobs {
 	const day = 24 * time.Hour
-	return Jobs{Workers: 16, LoginWait: Duration(day), KeepComplete: Duration(7 * day), KeepFailed: Duration(30 * day), KeepCount: 5000, KeepScheduled: 50}
+	return Jobs{Workers: 16, LoginWait: Duration(day), UpstreamWait: Duration(15 * time.Minute), KeepComplete: Duration(7 * day), KeepFailed: Duration(30 * day), KeepCount: 5000, KeepScheduled: 50}
 }
 
 // Limits returns the limits of a job.

@@ -41,6 +41,7 @@ func openQueue(ctx context.Context, p *process, runner jobrunner.Runner, o job.O
 	c := p.config.Jobs
 	runner.Since, runner.Settled, runner.Limits, runner.Scope = p.started, p.settled, c.Limits(), p.chatScope
 	o.Workers, o.Grace, o.LoginWait, o.LoginTopic = c.Workers, graceTimeout, time.Duration(c.LoginWait), oauth.Topic
+	o.UpstreamWait = time.Duration(c.UpstreamWait)
 	o.KeepComplete, o.KeepFailed, o.KeepCount, o.KeepScheduled = time.Duration(c.KeepComplete), time.Duration(c.KeepFailed), c.KeepCount, c.KeepScheduled
 	o.TempDir, o.ReadOnly, o.Node, o.Unlimited = filepath.Join(p.config.Data, "jobs"), !p.options.Jobs, p.jobNode(), musicjob.Is
 	o.Traces, o.Tracer, o.Meter, o.Events, o.Log = telemetry.JobTraces{}, p.telemetry.Tracer("job"), p.telemetry.Meter("job"), p.bus, p.log

@@ -11,6 +11,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db"
@@ -21,6 +22,7 @@ import (
 //
 //	read:X repeat:X write:X  do it, counted in done
 //	login:X                  needs a login at X, unless the stage is loggedIn
+//	reach:X                  is not sent to X, as that cannot be reached, unless the stage is reachable
 //	wait                     waits until it is stopped, as a call would
 //	spin                     waits until it is stopped, outside of any effect
 //	say:X                    prints X
@@ -35,7 +37,8 @@ type stage struct {
 	in   chan string // signalled when a script waits or spins; may be nil
 	hold chan struct{}
 
-	loggedIn atomic.Bool
+	loggedIn  atomic.Bool
+	reachable atomic.Bool
 }
 
 func newStage() *stage { return &stage{done: map[string]int{}, in: make(chan string, 100)} }
@@ -72,7 +75,7 @@ func (s *stage) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 }
 
 func (s *stage) effect(ctx context.Context, task job.Task, seq int64, verb, object string) error {
-	kind := map[string]host.Kind{"read": host.Read, "repeat": host.Idempotent, "write": host.Write, "wait": host.Write, "login": host.Write}[verb]
+	kind := map[string]host.Kind{"read": host.Read, "repeat": host.Idempotent, "write": host.Write, "wait": host.Write, "login": host.Write, "reach": host.Write}[verb]
 	e := host.Effect{Seq: seq, Name: "stage." + verb, Kind: kind, Args: []host.Value{object}}
 	_, err := task.Handler.Handle(ctx, e, func(ctx context.Context) ([]host.Value, error) {
 		s.mu.Lock()
@@ -80,6 +83,9 @@ func (s *stage) effect(ctx context.Context, task job.Task, seq int64, verb, obje
 		s.mu.Unlock()
 		if verb == "login" && !s.loggedIn.Load() {
 			return nil, fault.New(fault.NeedsAuth, "upstream %s requires a login", object).WithHint("log in at http://hub/connect/%s", object)
+		}
+		if verb == "reach" && !s.reachable.Load() {
+			return nil, tool.Unsent{Err: fault.New(fault.Unavailable, "upstream %s did not start", object).WithHint("repair it")}
 		}
 		if verb == "wait" {
 			s.in <- "wait"

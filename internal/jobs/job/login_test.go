@@ -107,3 +107,59 @@ func TestScheduleIsPausedWithoutALogin(t *testing.T) {
 		shut(t, q)
 	})
 }
+
+// TestJobWaitsForAnUpstream checks a job whose call cannot be sent: it waits without a place
+// in the queue, also in the next process, and goes on when the upstream is back.
+func TestJobWaitsForAnUpstream(t *testing.T) {
+	t.Parallel()
+	d, s := database(t), newStage()
+	synctest.Test(t, func(t *testing.T) {
+		options := keep
+		options.Workers = 1
+		q := open(t, d, s, options)
+		id := submit(t, q, job.Spec{Source: "write:a reach:crm write:b"})
+		time.Sleep(time.Minute)
+		j, err := q.Status(t.Context(), id)
+		if err != nil || j.State != job.Waiting || j.Message != "waits for an upstream: upstream crm did not start" {
+			t.Errorf("job %+v (%v)", j, err)
+		}
+		if n := s.times(id, "reach:crm"); n < 10 || n > 14 {
+			t.Errorf("%d attempts in a minute", n)
+		}
+		if other := await(t, q, submit(t, q, job.Spec{Source: "write:c"})); other.State != job.Complete {
+			t.Errorf("another job meanwhile: %+v", other)
+		}
+		shut(t, q)
+
+		q = open(t, d, s, options)
+		time.Sleep(time.Minute)
+		s.reachable.Store(true)
+		if j := await(t, q, id); j.State != job.Complete || string(j.Result) != "3" || s.times(id, "write:a") != 1 || s.times(id, "write:b") != 1 {
+			t.Errorf("job %+v", j)
+		}
+		shut(t, q)
+	})
+}
+
+// TestUpstreamStaysAway checks that a job does not wait forever, and that its schedule goes on.
+func TestUpstreamStaysAway(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	synctest.Test(t, func(t *testing.T) {
+		options := keep
+		options.UpstreamWait = 90 * time.Second
+		q := open(t, d, newStage(), options)
+		made := schedule(t, q, job.Spec{Source: "reach:crm"}, "0 * * * * *")
+		time.Sleep(time.Until(made.Next) + 100*time.Second)
+		synctest.Wait()
+		jobs := started(t, q, made.ID)
+		if len(jobs) != 1 || jobs[0].State != job.Failed || jobs[0].Error.Code != fault.Unavailable || jobs[0].Error.Hint != "repair it" ||
+			!strings.Contains(jobs[0].Error.Message, "upstream crm did not start; the job waited 1m30s for it") {
+			t.Errorf("jobs %+v", jobs)
+		}
+		if s := only(t, q); s.Paused || s.Skipped != 1 {
+			t.Errorf("schedule %+v", s)
+		}
+		shut(t, q)
+	})
+}

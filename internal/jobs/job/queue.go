@@ -56,8 +56,12 @@ type Options struct {
 	// means a day. LoginTopic is notified of logins; "" means that jobs try now and then.
 	LoginWait  time.Duration
 	LoginTopic string
-	Approvals  Approvals   // decides what jobs may do; nil allows all
-	Tools      tool.Source // gives the output schemas for plans of jobs that wait, and how calls are undone; may be nil
+	// UpstreamWait is how long a job waits for an upstream that cannot be reached; zero means
+	// 15 minutes.
+	UpstreamWait time.Duration
+
+	Approvals Approvals   // decides what jobs may do; nil allows all
+	Tools     tool.Source // gives the output schemas for plans of jobs that wait, and how calls are undone; may be nil
 	// Revert returns how calls of a tool are undone, where the tool itself does not say it;
 	// may be nil.
 	Revert func(tool.Ref) (tool.Revert, bool)
@@ -79,6 +83,7 @@ func (o Options) orDefault() Options {
 	o.KeepScheduled = cmp.Or(o.KeepScheduled, 50)
 	o.Attempts = cmp.Or(o.Attempts, 50)
 	o.LoginWait = cmp.Or(o.LoginWait, day)
+	o.UpstreamWait = cmp.Or(o.UpstreamWait, 15*time.Minute)
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
 	if o.Traces == nil {
 		o.Traces = noTraces{}

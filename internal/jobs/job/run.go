@@ -148,8 +148,8 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	ctx, outages := db.WaitForDatabase(ctx)
 	journal := host.NewJournal(run, q.boot)
 	steps = withoutRefusals(steps)
-	logins := &loginHandler{then: journal, journal: journal, queue: q, job: j, live: c, place: p}
-	approved, err := q.withApproval(ctx, j, steps, logins)
+	waits := &waitingHandler{then: journal, journal: journal, queue: q, job: j, live: c, place: p}
+	approved, err := q.withApproval(ctx, j, steps, waits)
 	if err != nil {
 		return true, q.conclude(ctx, j, Outcome{}, err, nil)
 	}
@@ -166,7 +166,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	running, err := q.asOwner(ctx, j.ID)
 	if err == nil {
 		outcome, err = q.runner.RunJob(q.traced(running, j), q.task(j, c, replay))
-		logins.pauseSchedule(ctx)
+		waits.pauseSchedule(ctx)
 	}
 	late := run.Delayed() || outages.Any()
 	switch stopped := journal.Err(); { // even if the script handled the error

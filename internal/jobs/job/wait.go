@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
@@ -199,13 +202,17 @@ func (q *Queue) storeState(ctx context.Context, id string, s State) error {
 	})
 }
 
-// loginRetry is how often a call is tried again without a notification of a login.
-const loginRetry = time.Minute
+// How often a call is tried again without a notification of a login, and while its upstream
+// cannot be reached.
+const (
+	loginRetry    = time.Minute
+	upstreamRetry = 5 * time.Second
+)
 
-// loginHandler repeats calls that need a login of the job's owner once there is one. The job
-// waits meanwhile. A call that was refused for that reason did nothing, so that it may be
-// repeated, also by the next process.
-type loginHandler struct {
+// waitingHandler repeats calls that need a login of the job's owner once there is one, and
+// calls that did not reach their upstream. The job waits meanwhile. Such a call did nothing,
+// so that it may be repeated, also by the next process.
+type waitingHandler struct {
 	then    host.Handler
 	journal *host.Journal
 	queue   *Queue
@@ -217,30 +224,37 @@ type loginHandler struct {
 	late error      // the outcome of a call for which nobody logged in
 }
 
-// Handle waits where the effect needs a login.
-func (h *loginHandler) Handle(ctx context.Context, e host.Effect, live func(context.Context) ([]host.Value, error)) ([]host.Value, error) {
-	values, err := h.then.Handle(ctx, e, live)
-	if fault.CodeOf(err) != fault.NeedsAuth || e.Kind == host.Nested { // the effects of a nested script have waited
+// Handle waits where the effect needs a login, or its upstream.
+func (h *waitingHandler) Handle(ctx context.Context, e host.Effect, live func(context.Context) ([]host.Value, error)) ([]host.Value, error) {
+	marked := func(ctx context.Context) ([]host.Value, error) {
+		values, err := live(ctx)
+		return values, markUnsent(err)
+	}
+	values, err := h.then.Handle(ctx, e, marked)
+	if !isRefusal(err) || e.Kind == host.Nested { // the effects of a nested script have waited
 		return values, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	deadline := h.queue.options.Clock.Now().Add(h.queue.options.LoginWait)
-	if err := h.pause(ctx, err, deadline); err != nil {
-		return nil, err
-	}
 	woke, stop := h.listen(ctx)
 	defer stop()
-	for fault.CodeOf(err) == fault.NeedsAuth {
-		if waitErr := h.journal.While(ctx, e, func(ctx context.Context) error { return h.wait(ctx, woke, deadline) }); waitErr != nil {
+	var deadline time.Time
+	for login := !needsLogin(err); isRefusal(err); {
+		if login != needsLogin(err) { // it waits for something else now
+			login, deadline = needsLogin(err), h.queue.options.Clock.Now().Add(h.limit(err))
+			if problem := h.pause(ctx, err, deadline); problem != nil {
+				return nil, problem
+			}
+		}
+		if waitErr := h.journal.While(ctx, e, func(ctx context.Context) error { return h.wait(ctx, woke, err, deadline) }); waitErr != nil {
 			return nil, waitErr
 		}
 		if h.queue.options.Clock.Now().Before(deadline) {
-			values, err = h.then.Handle(ctx, e, live)
+			values, err = h.then.Handle(ctx, e, marked)
 			continue
 		}
-		h.late = h.tooLate(err)
-		values, err = h.then.Handle(ctx, e, func(context.Context) ([]host.Value, error) { return nil, h.late })
+		late := h.tooLate(err)
+		values, err = h.then.Handle(ctx, e, func(context.Context) ([]host.Value, error) { return nil, late })
 	}
 	if problem := h.journal.While(ctx, e, h.place.resume); problem != nil {
 		return nil, problem
@@ -249,15 +263,32 @@ func (h *loginHandler) Handle(ctx context.Context, e host.Effect, live func(cont
 	return values, err
 }
 
-// tooLate is the outcome of a call for which nobody logged in.
-func (h *loginHandler) tooLate(why error) error {
-	return fault.New(fault.Denied, "%s, and nobody logged in within %v", fault.From(why).Error(), h.queue.options.LoginWait).
+// limit returns how long a job waits for what the call lacks.
+func (h *waitingHandler) limit(why error) time.Duration {
+	if needsLogin(why) {
+		return h.queue.options.LoginWait
+	}
+	return h.queue.options.UpstreamWait
+}
+
+// tooLate is the outcome of a call for which nobody logged in, or whose upstream did not come
+// back.
+func (h *waitingHandler) tooLate(why error) error {
+	if !needsLogin(why) {
+		return fault.New(fault.Unavailable, "%s; the job waited %v for it", fault.From(why).Error(), h.limit(why)).WithHint("%s", fault.HintOf(why))
+	}
+	h.late = fault.New(fault.Denied, "%s, and nobody logged in within %v", fault.From(why).Error(), h.limit(why)).
 		WithHint("%s; then start the job again", fault.HintOf(why))
+	return h.late
 }
 
 // pause stores that the job waits, tells its owner, and gives its place in the queue away.
-func (h *loginHandler) pause(ctx context.Context, why error, deadline time.Time) error {
+func (h *waitingHandler) pause(ctx context.Context, why error, deadline time.Time) error {
 	return h.place.pause(ctx, func() {
+		if !needsLogin(why) {
+			h.live.explain("waits for an upstream: " + fault.From(why).Error())
+			return
+		}
 		h.live.explain("waits for a login: " + fault.HintOf(why))
 		h.queue.options.Events.PublishFor(h.job.owner, NeedsLogin{
 			ID: h.job.ID, Name: h.job.Name, Creator: h.job.Creator, Reason: fault.From(why).Error(), Hint: fault.HintOf(why), Until: deadline.UTC(),
@@ -266,7 +297,7 @@ func (h *loginHandler) pause(ctx context.Context, why error, deadline time.Time)
 }
 
 // listen signals woke when somebody has logged in somewhere.
-func (h *loginHandler) listen(ctx context.Context) (woke chan struct{}, stop func()) {
+func (h *waitingHandler) listen(ctx context.Context) (woke chan struct{}, stop func()) {
 	woke = make(chan struct{}, 1)
 	if h.queue.options.LoginTopic == "" {
 		return woke, func() {}
@@ -290,9 +321,12 @@ func signal(woke chan<- struct{}) {
 }
 
 // wait returns after a login, after a while, or at the deadline.
-func (h *loginHandler) wait(ctx context.Context, woke chan struct{}, deadline time.Time) error {
-	clock := h.queue.options.Clock
-	defer clock.AfterFunc(min(loginRetry, deadline.Sub(clock.Now())), func() { signal(woke) })()
+func (h *waitingHandler) wait(ctx context.Context, woke chan struct{}, why error, deadline time.Time) error {
+	clock, again := h.queue.options.Clock, upstreamRetry
+	if needsLogin(why) {
+		again = loginRetry
+	}
+	defer clock.AfterFunc(min(again, deadline.Sub(clock.Now())), func() { signal(woke) })()
 	select {
 	case <-woke:
 		return nil
@@ -302,7 +336,7 @@ func (h *loginHandler) wait(ctx context.Context, woke chan struct{}, deadline ti
 }
 
 // pauseSchedule pauses the schedule of a job for which nobody logged in.
-func (h *loginHandler) pauseSchedule(ctx context.Context) {
+func (h *waitingHandler) pauseSchedule(ctx context.Context) {
 	h.mu.Lock()
 	late := h.late
 	h.mu.Unlock()
@@ -314,11 +348,40 @@ func (h *loginHandler) pauseSchedule(ctx context.Context) {
 	}
 }
 
-// withoutRefusals leaves out calls that were refused because a login was needed: the next
-// run makes them again.
+// unsentKey is the field of an error's details that says in a journal that the call did not
+// reach its upstream.
+const unsentKey = "unsent"
+
+// markUnsent marks the error of a call that did not reach its upstream, so that the journal
+// has it too.
+func markUnsent(err error) error {
+	var unsent tool.Unsent
+	if fault.CodeOf(err) != fault.Unavailable || !errors.As(err, &unsent) {
+		return err
+	}
+	marked := *fault.From(err)
+	marked.Details = rawjson.Set(marked.Details, unsentKey, json.RawMessage("true"))
+	return &marked
+}
+
+func isUnsent(details json.RawMessage) bool {
+	_, marked := rawjson.Get(details, unsentKey)
+	return marked
+}
+
+func needsLogin(err error) bool { return fault.CodeOf(err) == fault.NeedsAuth }
+
+// isRefusal reports whether a call failed without having done anything, for a reason that can
+// pass: a login is needed, or the upstream cannot be reached.
+func isRefusal(err error) bool {
+	return needsLogin(err) || fault.CodeOf(err) == fault.Unavailable && isUnsent(fault.From(err).Details)
+}
+
+// withoutRefusals leaves out calls that did nothing because a login was needed or their
+// upstream could not be reached: the next run makes them again.
 func withoutRefusals(steps []host.Step) []host.Step {
 	return slices.DeleteFunc(steps, func(s host.Step) bool {
-		return s.Done && s.Err != nil && s.Err.Code == fault.NeedsAuth && !s.Nested()
+		return s.Done && s.Err != nil && isRefusal(s.Err) && !s.Nested()
 	})
 }
 

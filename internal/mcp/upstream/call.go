@@ -129,10 +129,11 @@ func (c *connection) request(ctx context.Context, r *outcall, repeatable bool) (
 	ctx, span := c.startSpan(ctx, r)
 	defer func() { r.endSpan(span, err) }()
 	var since time.Time // when the wait for a session began
+	seen := false       // the server may have seen the request
 	for try := 1; ; try++ {
 		s, err := c.waitForSession(ctx, r.caller, &since)
 		if err != nil {
-			return nil, unsent(err, try)
+			return nil, unsent(err, seen)
 		}
 		result, err = s.request(ctx, r)
 		c.phase.use()
@@ -143,9 +144,10 @@ func (c *connection) request(ctx context.Context, r *outcall, repeatable bool) (
 		if since.IsZero() {
 			since = time.Now()
 		}
+		seen = seen || policy != retryAlways
 		late := try > 1 && time.Since(since) > c.spec.Load().wait()
 		if late || !policy.allows(repeatable) {
-			return nil, c.callError(ctx, err, r.about)
+			return nil, unsent(c.callError(ctx, err, r.about), seen)
 		}
 		if policy == retryIfRepeatable && try > 1 { // perhaps this request makes the server crash
 			_ = clock.Real().Sleep(ctx, backoff.Policy{First: 25 * time.Millisecond, Max: 500 * time.Millisecond}.Delay(try-1))
@@ -153,12 +155,12 @@ func (c *connection) request(ctx context.Context, r *outcall, repeatable bool) (
 	}
 }
 
-// unsent marks an error before the first try: the server has not seen the request.
-func unsent(err error, try int) error {
-	if try == 1 {
-		return tool.Unsent{Err: err}
+// unsent marks the error of a request that the server has not seen.
+func unsent(err error, seen bool) error {
+	if seen {
+		return err
 	}
-	return err
+	return tool.Unsent{Err: err}
 }
 
 // timeouts are the limits of a request: without progress, and in total.

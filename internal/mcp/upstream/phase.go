@@ -126,12 +126,13 @@ func (p *phase) attemptFailed(err error) error {
 type failure struct {
 	situation
 	changed bool          // the reason is another one than before
+	final   bool          // it is the one with which the process is given up for a while
 	delay   time.Duration // until the next attempt
 	least   time.Duration // until a caller can trigger one
 }
 
 // A process is given up for a while when it failed so many times in a row with the
-// same words, or so many times in any way.
+// same words, for Options.FailedAfter at least, or so many times in any way.
 const (
 	finalRepetitions = 5
 	finalFailures    = 20
@@ -155,14 +156,15 @@ func (p *phase) failed(err error, served bool) (f failure) {
 		p.enter(StateReconnecting)
 		p.challenge = challenge
 		// Callers that wake the connection cannot make it retry, and start processes, in a loop.
-		f.least = min(time.Duration(p.attempt)*20*time.Millisecond, 500*time.Millisecond)
+		f.least = min(20*time.Millisecond<<min(p.attempt-1, 10), time.Second)
 		f.delay = max(opts.Backoff.Delay(p.backoffStep), f.least)
 		switch {
 		case auth:
 			p.state, f.delay = StateNeedsAuth, opts.AuthRetry
 		case p.who.isDenied(err):
 			p.state, f.delay = StateNeedsAuth, spec.idle()
-		case spec.Command != "" && (p.repeated.count >= finalRepetitions || p.attempt >= finalFailures):
+		case spec.Command != "" && (p.repeated.lasts(opts.FailedAfter) || p.attempt >= finalFailures):
+			f.final, p.repeated.final = !p.repeated.final, true
 			p.state, f.delay, f.least = StateFailed, opts.FailedRetry, min(failedLeast, opts.FailedRetry)
 		}
 		p.err, p.next = err, time.Now().Add(f.delay)
@@ -200,6 +202,14 @@ func (p *phase) awaitRetry(ctx context.Context, f failure) {
 type repetition struct {
 	words string
 	count int
+	since time.Time
+	final bool // the process was given up for them
+}
+
+// lasts reports whether the failures are as many, and have been for as long, as it takes to
+// give the process up for a while. One that is replaced is gone for a moment.
+func (r *repetition) lasts(atLeast time.Duration) bool {
+	return r.count >= finalRepetitions && time.Since(r.since) >= atLeast
 }
 
 // add counts a failure. It reports whether the reason is another one than before.
@@ -211,7 +221,7 @@ func (r *repetition) add(err error) (changed bool) {
 		return c
 	}, logReason(err))
 	if changed = words != r.words; changed {
-		*r = repetition{words: words}
+		*r = repetition{words: words, since: time.Now()}
 	}
 	r.count++
 	return changed

@@ -12,7 +12,7 @@ import (
 )
 
 func newTestPhase(spec Spec) *phase {
-	o := Options{Backoff: backoff.Policy{First: time.Second, Max: time.Minute}}
+	o := Options{Backoff: backoff.Policy{First: time.Second, Max: time.Minute}, FailedAfter: 1}
 	return newConnection(newShared(o), spec, 1).phase
 }
 
@@ -25,12 +25,15 @@ func TestPhaseOfAProgramThatDoesNotStart(t *testing.T) {
 		if now := p.now(); n > 0 && (now.state != StateReconnecting || now.attempt != n) {
 			t.Fatalf("after %d failures: %+v", n, now)
 		}
-		if f := p.failed(fmt.Errorf("exit status 1, process %d", n), false); f.changed != (n == 0) {
-			t.Errorf("failure %d: a new reason: %v", n, f.changed)
+		if f := p.failed(fmt.Errorf("exit status 1, process %d", n), false); f.changed != (n == 0) || f.final != (n == finalRepetitions-1) {
+			t.Errorf("failure %d: a new reason: %v, final: %v", n, f.changed, f.final)
 		}
 	}
 	if _, _, hopeless := p.look(false); p.now().state != StateFailed || !hopeless {
 		t.Errorf("%+v, hopeless: %v", p.now(), hopeless)
+	}
+	if f := p.failed(errors.New("exit status 1, process 9"), false); f.state != StateFailed || f.final {
+		t.Errorf("the next failure: %+v", f) // which is not warned of again
 	}
 	p.retryNow()
 	if _, _, hopeless := p.look(false); p.now().state != StateReconnecting || hopeless {
@@ -39,6 +42,27 @@ func TestPhaseOfAProgramThatDoesNotStart(t *testing.T) {
 	if f := p.failed(errors.New("lost"), true); f.attempt != 1 || f.state != StateReconnecting {
 		t.Errorf("after a session that was of use: %+v", f)
 	}
+}
+
+// A program that is gone for a few seconds, as while it is replaced, is not given up, however
+// many calls ask for it.
+func TestPhaseOfAProgramThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newConnection(newShared(Options{}), Spec{Settings: Settings{Command: "c"}}, 1).phase
+		begin := time.Now()
+		for time.Since(begin) < 4*time.Second {
+			f := p.failed(errors.New("no such file"), false)
+			if f.state != StateReconnecting {
+				t.Fatalf("after %v: %+v", time.Since(begin), f)
+			}
+			signal(p.wake)
+			p.awaitRetry(t.Context(), f)
+		}
+		if now := p.now(); now.attempt > 12 {
+			t.Errorf("%d attempts", now.attempt)
+		}
+	})
 }
 
 // Attempts are rare while credentials are missing, and a login ends the wait.

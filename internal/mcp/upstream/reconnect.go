@@ -318,7 +318,10 @@ func (c *connection) waitToReconnect(ctx context.Context, err error, connected, 
 // that is down for a week makes a handful of events.
 func (c *connection) reportFailure(ctx context.Context, f failure) {
 	level, text := slog.LevelDebug, f.err.Error()
-	if f.changed {
+	switch {
+	case f.final:
+		level = slog.LevelWarn
+	case f.changed:
 		level = slog.LevelInfo
 	}
 	c.log.Log(ctx, level, "disconnected", "attempt", f.attempt, "retry_in", f.delay, "error", f.err)

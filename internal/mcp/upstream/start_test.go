@@ -211,6 +211,7 @@ func TestRealProcessesStartOneAfterAnother(t *testing.T) {
 func TestProcessThatEndsAtOnceFails(t *testing.T) {
 	t.Parallel()
 	srv := stdioServer(t, stdioSpec(t, "dies at once"))
+	srv.Options.FailedAfter = 1
 	h := upstreamtest.Open(t, srv)
 	for attempt := 1; attempt < 5; attempt++ {
 		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); e.Attempt != attempt {
@@ -252,23 +253,23 @@ func TestFailedProcessIsRetriedEveryFiveMinutesWithFewEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		if st := s.state(t); st.State != upstream.StateFailed || attempts() != 5 || st.Attempt != 5 || !strings.Contains(st.Hint, "tools_refresh") {
+		if st := s.state(t); st.State != upstream.StateFailed || attempts() != 7 || st.Attempt != 7 || !strings.Contains(st.Hint, "tools_refresh") {
 			t.Errorf("status = %+v after %d attempts", st, attempts())
 		}
 		time.Sleep(11 * time.Minute)
-		if st := s.state(t); st.State != upstream.StateFailed || attempts() != 7 {
+		if st := s.state(t); st.State != upstream.StateFailed || attempts() != 9 {
 			t.Errorf("status = %+v after %d attempts", st, attempts())
 		}
-		if err := s.call("write"); fault.CodeOf(err) != fault.Unavailable || attempts() != 8 {
+		if err := s.call("write"); fault.CodeOf(err) != fault.Unavailable || attempts() != 10 {
 			t.Errorf("call: %v after %d attempts", err, attempts()) // it was some minutes ago: the call makes an attempt
 		}
-		if err := s.call("write"); fault.CodeOf(err) != fault.Unavailable || attempts() != 8 {
+		if err := s.call("write"); fault.CodeOf(err) != fault.Unavailable || attempts() != 10 {
 			t.Errorf("call: %v after %d attempts", err, attempts())
 		}
 		if err := s.Add(upstream.Spec{Name: "test", Settings: upstream.Settings{Command: "broken", Timeout: duration.Duration(time.Second)}}); err != nil {
 			t.Fatal(err)
 		}
-		if attempts() != 9 {
+		if attempts() != 11 {
 			t.Errorf("%d attempts after a change of its settings", attempts())
 		}
 		time.Sleep(24 * time.Hour)

@@ -170,7 +170,9 @@ func LimitNamespace() tool.Step {
 }
 
 // refused is the error while the breaker is open.
-func refused(ref tool.Ref, b *breaker) error {
+func refused(ref tool.Ref, b *breaker) error { return tool.Unsent{Err: refusal(ref, b)} }
+
+func refusal(ref tool.Ref, b *breaker) error {
 	if wait := time.Until(b.retryAt()); wait > 0 {
 		wait = wait.Round(100 * time.Millisecond)
 		return fault.New(fault.Unavailable, "call %s: %s failed too often in a row", ref, ref.Space).

@@ -150,7 +150,7 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		f := wantFault(t, try(), fault.Unavailable)
-		if m.called() != 3 || !strings.Contains(f.Msg, "a failed too often in a row") || !strings.Contains(f.Hint, "tried again in 3s") {
+		if m.called() != 3 || !strings.Contains(f.Error(), "a failed too often in a row") || !strings.Contains(f.Hint, "tried again in 3s") {
 			t.Errorf("after %d calls: %q, hint %q", m.called(), f.Msg, f.Hint)
 		}
 		if s, _ := c.Stats(t.Context(), "a"); !s.Open || time.Until(s.RetryAt) != 3*time.Second {
@@ -189,7 +189,7 @@ func TestOneCallIsTriedAfterTheRest(t *testing.T) {
 		go func() { _, err := c.Call(ctx, call("a", "slow", "")); left <- err }()
 		<-b.began
 		_, err = c.Call(t.Context(), call("a", "x", ""))
-		if f := wantFault(t, err, fault.Unavailable); !strings.Contains(f.Msg, "is being tried again") {
+		if f := wantFault(t, err, fault.Unavailable); !strings.Contains(f.Error(), "is being tried again") {
 			t.Errorf("beside the one that is tried: %v", f)
 		}
 		if s, _ := c.Stats(t.Context(), "a"); s.Open {
