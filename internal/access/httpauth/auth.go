@@ -161,7 +161,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // answerPage answers a request that a page of another origin made in somebody's browser if it is
-// refused, or asks what the page may send, and reports whether it did.
+// refused, or asks what the page may send, and reports whether it did. Pages of this machine that
+// are not listed may send what needs no such question, and read nothing: a server without keys may
+// take them for its owner.
 func (a *Authenticator) answerPage(w http.ResponseWriter, r *http.Request, route *principal.Route) bool {
 	if route.AnyOrigin || route.ChecksOrigin {
 		return false
@@ -171,7 +173,7 @@ func (a *Authenticator) answerPage(w http.ResponseWriter, r *http.Request, route
 		route.Fail(w, r, http.StatusForbidden, err)
 		return true
 	}
-	return netguard.AnswerPage(w, r, origin)
+	return a.options.Browsers.Lists(origin) && netguard.AnswerPage(w, r, origin)
 }
 
 // admit refuses a known caller that may not use a route now.

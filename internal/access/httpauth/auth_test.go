@@ -614,6 +614,9 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 		if w := ask(http.MethodGet, path, good); w.Header().Get("Access-Control-Allow-Origin") != good || w.Header().Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
+		if w := ask(http.MethodGet, path, "http://localhost:8080"); w.Header().Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s for a page of this machine: %d %v", path, w.Code, w.Header())
+		}
 		before := asked
 		w := ask(http.MethodOptions, path, good)
 		if w.Code != http.StatusNoContent || w.Header().Get("Access-Control-Allow-Origin") != good || !strings.Contains(w.Header().Get("Access-Control-Allow-Methods"), "PUT") ||

@@ -46,9 +46,14 @@ func (b Browsers) Served(r *http.Request) bool {
 	return IsLoopback(name) || b.isPublic(r.Host) || b.Proxies.Trusts(r) && Forwarded(r) != ""
 }
 
+// Lists reports whether an origin is one of those that are allowed in addition.
+func (b Browsers) Lists(origin string) bool {
+	return slices.ContainsFunc(b.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origin) })
+}
+
 // Allowed reports whether pages of an origin may use this server.
 func (b Browsers) Allowed(r *http.Request, origin string) bool {
-	if slices.Contains(b.Origins, "*") || slices.ContainsFunc(b.Origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
+	if b.Lists(origin) {
 		return true
 	}
 	u, err := url.Parse(origin)
