@@ -193,7 +193,7 @@ func open(t *testing.T) toolFixture {
 		scripttools.Sessions(scriptFixture.sessions),
 		scripttools.Code(scriptFixture.runner, scriptFixture.sessions, scripttools.CodeOptions{Time: clocktest.Timeout}),
 		scripttools.Preview(scriptFixture.runner, scriptFixture.sessions, scriptFixture.scripts, c), approvaltools.Tools(nil, scriptFixture.sessions),
-		jobtools.Tools(nil, scriptFixture.scripts, scriptFixture.runner), jobtools.Schedules(nil), jobtools.Traces(nil)) // openJobs has a queue
+		jobtools.Tools(nil, scriptFixture.scripts, scriptFixture.runner), jobtools.Schedules(nil, nil), jobtools.Traces(nil)) // openJobs has a queue
 	c.Add(builtin.LimitedSet{Set: set, Keeper: scriptFixture.results, Shown: builtin.DefaultShown})
 	c.Add(scriptFixture.published)
 	for _, name := range []string{"fs", "music"} {

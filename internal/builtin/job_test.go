@@ -132,7 +132,7 @@ func openJobs(t *testing.T) jobFixture {
 		}
 		_ = database.Close()
 	})
-	set := toolset.NewSet("", jobtools.Tools(queue, scriptFixture.scripts, runner), jobtools.Schedules(queue), scripttools.Preview(runner, scriptFixture.sessions, scriptFixture.scripts, c),
+	set := toolset.NewSet("", jobtools.Tools(queue, scriptFixture.scripts, runner), jobtools.Schedules(queue, scriptFixture.published), scripttools.Preview(runner, scriptFixture.sessions, scriptFixture.scripts, c),
 		scripttools.Tools(runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
 		searchtools.Tools(c, scriptFixture.results), scripttools.Code(runner, scriptFixture.sessions, scripttools.CodeOptions{}))
 	c.Add(set)
@@ -232,6 +232,39 @@ func TestJobTools(t *testing.T) {
 	var stats struct{ Total, Complete int }
 	if o.mustCall(t, "job_stats", `{}`, &stats); stats.Total != 1 || stats.Complete != 1 {
 		t.Errorf("stats %+v", stats)
+	}
+}
+
+// TestScheduleShowsItsVersion checks that a schedule shows which version of a published script
+// it runs, with which parameters, and that there is a newer one.
+func TestScheduleShowsItsVersion(t *testing.T) {
+	t.Parallel()
+	o := openJobs(t)
+	publish := func(answer string) string {
+		t.Helper()
+		hash := o.storeScript(t, `function describe() return {name="hourly"} end function main() return `+answer+` end`, "")
+		o.mustCall(t, "script_publish", `{"script_hash":"`+hash+`"}`, &struct{}{})
+		return hash
+	}
+	o.mustCall(t, "lua_execute", `{"script_hash":"`+publish("1")+`","params":{"to":"amy"},"schedule":"@hourly"}`, &struct{}{})
+	list := func() (only jobtools.ScheduleView) {
+		t.Helper()
+		var list jobtools.ScheduleList
+		if o.mustCall(t, "schedule_list", `{}`, &list); len(list.Schedules) != 1 {
+			t.Fatalf("%+v", list)
+		}
+		return list.Schedules[0]
+	}
+	if s := list(); s.Version != "hourly@1" || s.Published != "" || string(s.Params) != `{"to":"amy"}` || !strings.Contains(s.Text(), `, hourly@1 {"to":"amy"}, next run`) {
+		t.Errorf("%+v: %s", s, s.Text())
+	}
+	publish("2")
+	if s := list(); s.Version != "hourly@1" || s.Published != "hourly@2" || !strings.Contains(s.Text(), `, hourly@1 (hourly@2 is published now) {"to"`) {
+		t.Errorf("%+v: %s", s, s.Text())
+	}
+	o.mustCall(t, "script_unpublish", `{"name":"hourly"}`, &struct{}{})
+	if s := list(); s.Version != "hourly@1" || s.Published != "" {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -66,7 +66,7 @@ func (in *parts) registerTools() {
 		scripttools.Preview(in.scripts.runner, in.scripts.sessions, in.scripts.store, in.catalog),
 	}
 	if in.jobs != nil {
-		families = append(families, jobtools.Tools(in.jobs, in.scripts.store, in.scripts.runner), jobtools.Schedules(in.jobs))
+		families = append(families, jobtools.Tools(in.jobs, in.scripts.store, in.scripts.runner), jobtools.Schedules(in.jobs, in.scripts.published))
 	}
 	own := toolset.NewSet("", families...)
 	in.ownTools.Store(&ownTools{own, in.scripts.published})

@@ -1,19 +1,28 @@
 package jobtools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/script/publish"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
+// Versions knows under which name and version a script was published, and the version that the
+// name has now.
+type Versions interface {
+	Newest(ctx context.Context, hash string) (v publish.Version, now int, err error)
+}
+
 // Schedules makes the tools that manage schedules made by lua_execute.
-func Schedules(s *job.Queue) []toolset.Tool {
-	t := scheduleTools{s}
+func Schedules(s *job.Queue, versions Versions) []toolset.Tool {
+	t := scheduleTools{s, versions}
 	change := tool.Hints{Idempotent: true, NonDestructive: true, ClosedWorld: true}
 	return []toolset.Tool{
 		toolset.Define(texts, "schedule_list", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.list),
@@ -23,7 +32,10 @@ func Schedules(s *job.Queue) []toolset.Tool {
 	}
 }
 
-type scheduleTools struct{ schedules *job.Queue }
+type scheduleTools struct {
+	schedules *job.Queue
+	versions  Versions
+}
 
 // ScheduleView is a schedule as the tools show it. Times are seconds since 1970.
 type ScheduleView struct {
@@ -32,6 +44,8 @@ type ScheduleView struct {
 	Timezone   string   `json:"timezone,omitempty" jsonschema:"missing if it is the server's own"`
 	Name       string   `json:"name,omitempty"`
 	ScriptHash string   `json:"script_hash,omitempty"`
+	Version    string   `json:"version,omitempty" jsonschema:"the published version that it runs, such as report@1"`
+	Published  string   `json:"published,omitempty" jsonschema:"the version that is published now, if it is another one"`
 	Creator    string   `json:"creator,omitempty"`
 	By         string   `json:"by,omitempty" jsonschema:"client or key of the owner that made it"`
 	Tags       []string `json:"tags"`
@@ -44,15 +58,35 @@ type ScheduleView struct {
 	Started    int      `json:"started" jsonschema:"jobs it started so far"`
 	Skipped    int      `json:"skipped,omitempty" jsonschema:"times skipped because the previous job was still running"`
 	builtin.Shared
+	Params toolset.JSON `json:"params,omitempty" jsonschema:"the argument of main"`
+}
+
+// view shows a schedule with the version of its script.
+func (t scheduleTools) view(ctx context.Context, s *job.Schedule) (ScheduleView, error) {
+	view := scheduleView(s)
+	if s.Hash == "" {
+		return view, nil
+	}
+	v, now, err := t.versions.Newest(ctx, s.Hash)
+	if v.Version > 0 {
+		view.Version = fmt.Sprintf("%s@%d", v.Name, v.Version)
+	}
+	if now > 0 && now != v.Version {
+		view.Published = fmt.Sprintf("%s@%d", v.Name, now)
+	}
+	return view, err
 }
 
 func scheduleView(s *job.Schedule) ScheduleView {
 	return ScheduleView{
 		ScheduleID: s.ID, Schedule: s.Cron, Timezone: s.Zone, Name: s.Name, ScriptHash: s.Hash, Creator: s.Creator, By: s.By, Tags: append([]string{}, s.Tags...),
 		CreatedAt: builtin.Seconds(s.Created), Paused: s.Paused, Reason: s.Reason, NextRun: builtin.Seconds(s.Next), LastRun: builtin.Seconds(s.Last), LastJobID: s.LastJob,
-		Started: s.Started, Skipped: s.Skipped, Shared: sharedView(s.Sharing),
+		Started: s.Started, Skipped: s.Skipped, Shared: sharedView(s.Sharing), Params: toolset.JSON(s.Params),
 	}
 }
+
+// maxShownParams is how many bytes of the parameters of a schedule are in its line.
+const maxShownParams = 200
 
 // Text returns it as one line.
 func (v ScheduleView) Text() string {
@@ -60,8 +94,14 @@ func (v ScheduleView) Text() string {
 	if v.Timezone != "" {
 		text += " (" + v.Timezone + ")"
 	}
-	if v.Name != "" {
-		text += ", " + v.Name
+	if name := cmp.Or(v.Version, v.Name); name != "" {
+		text += ", " + name
+	}
+	if v.Published != "" {
+		text += " (" + v.Published + " is published now)"
+	}
+	if params := string(v.Params); params != "" && params != "{}" {
+		text += " " + redact.Cut(params, maxShownParams)
 	}
 	switch {
 	case v.Paused:
@@ -104,8 +144,10 @@ func (l ScheduleList) Text() string {
 func (t scheduleTools) list(ctx context.Context, _ tool.Call, _ struct{}) (ScheduleList, error) {
 	all, err := t.schedules.Schedules(ctx)
 	l := ScheduleList{Schedules: []ScheduleView{}}
-	for i := range all {
-		l.Schedules = append(l.Schedules, scheduleView(&all[i]))
+	for i := 0; i < len(all) && err == nil; i++ {
+		var view ScheduleView
+		view, err = t.view(ctx, &all[i])
+		l.Schedules = append(l.Schedules, view)
 	}
 	return l, err
 }
@@ -115,13 +157,19 @@ type scheduleIn struct {
 }
 
 func (t scheduleTools) pause(ctx context.Context, _ tool.Call, in scheduleIn) (ScheduleView, error) {
-	s, err := t.schedules.PauseSchedule(ctx, in.ScheduleID, true)
-	return scheduleView(&s), err
+	return t.change(ctx, in, true)
 }
 
 func (t scheduleTools) resume(ctx context.Context, _ tool.Call, in scheduleIn) (ScheduleView, error) {
-	s, err := t.schedules.PauseSchedule(ctx, in.ScheduleID, false)
-	return scheduleView(&s), err
+	return t.change(ctx, in, false)
+}
+
+func (t scheduleTools) change(ctx context.Context, in scheduleIn, paused bool) (ScheduleView, error) {
+	s, err := t.schedules.PauseSchedule(ctx, in.ScheduleID, paused)
+	if err != nil {
+		return ScheduleView{}, err
+	}
+	return t.view(ctx, &s)
 }
 
 // ScheduleRemoved is the result of schedule_remove.

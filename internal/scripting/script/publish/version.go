@@ -203,6 +203,25 @@ func (p *Published) Current(ctx context.Context) map[cas.Ref]Version {
 	return current
 }
 
+// Newest returns the newest version of the caller's tools that has the script, and the version
+// that its name has now; 0 if it has none.
+func (p *Published) Newest(ctx context.Context, hash string) (v Version, now int, err error) {
+	versions, err := db.Find(ctx, p.db, scanVersion,
+		"SELECT v.name, v.version, v.hash, v.publisher, v.published_at FROM publication_versions v WHERE v.hash = $1 ORDER BY v.published_at DESC", hash)
+	who := principal.Of(ctx)
+	for _, v := range versions {
+		if !who.CanSee("", v.Name) {
+			continue
+		}
+		if one := p.list.Load().byName[v.Name]; one != nil {
+			now = one.Version.Version
+		}
+		v.Name = who.NameOf(v.Name)
+		return v, now, err
+	}
+	return Version{}, 0, err
+}
+
 // Personal lists the tables with publications. What somebody published stays a tool of others.
 func Personal() []personal.Table {
 	return []personal.Table{{Name: "publication_versions", Where: "OWNER(publisher)", Set: "publisher = PSEUDONYM"}}
