@@ -165,13 +165,13 @@ const entryEnd = `"}`
 func (e *Entry) unsigned() []byte {
 	plain := *e
 	plain.Hash = ""
-	text, _ := json.Marshal(plain) // it always encodes: times are between the years 0 and 9999
+	text, _ := json.Marshal(&plain) // it always encodes: times are between the years 0 and 9999
 	return text
 }
 
 // sign puts the hash into the JSON of an entry that was written without it.
 func sign(unsigned []byte, hash string) string {
-	return string(append(append(unsigned[:len(unsigned)-len(entryEnd)], hash...), entryEnd...))
+	return string(unsigned[:len(unsigned)-len(entryEnd)]) + hash + entryEnd
 }
 
 // isSigned reports whether the hash in the JSON of an entry is the hash of its text.

@@ -84,15 +84,11 @@ func (h *Hub) observe(ctx context.Context, req *request) (context.Context, func(
 	}
 	var span trace.Span = silent.Span{}
 	if h.opts.Tracer != nil {
-		shown := req.attributes()
-		if resp := req.current(); resp != nil {
-			shown = append(shown, attribute.String("jsonrpc.request.id", string(resp.id)))
-		}
-		var links []trace.Link
+		ctx, span = h.opts.Tracer.Start(ctx, req.spanName(), asServer...)
+		span.SetAttributes(req.attributes()...)
 		if link.IsValid() {
-			links = []trace.Link{{SpanContext: link}}
+			span.AddLink(trace.Link{SpanContext: link})
 		}
-		ctx, span = h.opts.Tracer.Start(ctx, req.spanName(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(shown...), trace.WithLinks(links...))
 	}
 	return ctx, func(result json.RawMessage, err error) {
 		failure := req.failure(result, err)
@@ -144,11 +140,17 @@ func (req *request) spanName() string {
 	return req.method
 }
 
+// asServer are the options of all spans: making them for each would take memory.
+var asServer = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
+
 func (req *request) attributes() []attribute.KeyValue {
-	attrs := append(make([]attribute.KeyValue, 0, 6), // with capacity for the request's id
+	attrs := append(make([]attribute.KeyValue, 0, 6),
 		attribute.String("mcp.method.name", req.method),
 		attribute.String("mcp.protocol.version", req.version),
 		attribute.String("network.transport", req.network))
+	if resp := req.current(); resp != nil {
+		attrs = append(attrs, attribute.String("jsonrpc.request.id", string(resp.id)))
+	}
 	return appendSubject(attrs, req.method, req.name)
 }
 

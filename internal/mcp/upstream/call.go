@@ -267,7 +267,7 @@ func (s *session) request(ctx context.Context, r *outcall) (result json.RawMessa
 		return nil, notSent(context.Cause(ctx))
 	}
 	began := time.Now()
-	ctx, timeout := startCallTimeout(ctx, r.timeout, max(r.maxTime, r.timeout))
+	ctx, timeout := startCallTimeout(ctx, r.timeout, max(r.maxTime, r.timeout), s.traits.ReadsOn)
 	defer func() {
 		timeout.stop(err != nil)
 		s.noteOutcome(ctx, r, began, result, err)

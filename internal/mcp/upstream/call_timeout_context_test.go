@@ -20,8 +20,9 @@ func TestCallContextEndsWithItsCause(t *testing.T) {
 			return context.Canceled
 		},
 	} {
+		outlives := name != "caller"
 		parent, leave := context.WithCancelCause(context.WithValue(t.Context(), key{}, "value"))
-		ctx, timeout := startCallTimeout(parent, time.Hour, time.Hour)
+		ctx, timeout := startCallTimeout(parent, time.Hour, time.Hour, outlives)
 		if ctx.Err() != nil || ctx.Value(key{}) != "value" {
 			t.Errorf("%s: begins with %v, %v", name, ctx.Err(), ctx.Value(key{}))
 		}
@@ -40,7 +41,7 @@ func TestCallContextOutlivesASuccessfulCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		parent, leave := context.WithCancel(t.Context())
-		ctx, timeout := startCallTimeout(parent, time.Minute, time.Hour)
+		ctx, timeout := startCallTimeout(parent, time.Minute, time.Hour, true)
 		timeout.stop(false)
 		leave()
 		time.Sleep(2 * time.Hour)
@@ -74,7 +75,7 @@ func TestCallTimeoutExpires(t *testing.T) {
 			}, 5 * time.Minute, errNoProgress},
 			"caller never replied": {time.Minute, 10 * time.Minute, func(timeout *callTimeout) { timeout.pause() }, 10 * time.Minute, errMaxTime},
 		} {
-			ctx, timeout := startCallTimeout(t.Context(), c.limit, c.total)
+			ctx, timeout := startCallTimeout(t.Context(), c.limit, c.total, false)
 			go c.during(timeout)
 			go func() {
 				<-ctx.Done()

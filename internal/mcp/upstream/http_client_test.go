@@ -254,6 +254,6 @@ func sessionOver(c *httpClient, drainTime time.Duration) (*session, *httpTranspo
 	transport := newHTTPTransport(c, Hooks{}, 1<<20)
 	transport.drainTime = drainTime
 	s := newSession(newConnection(newShared(Options{}), Spec{}, 1), endpoint{Transport: HTTP})
-	s.transport, s.era = transport, wire.Legacy
+	s.transport, s.traits, s.era = transport, transport.Traits(), wire.Legacy
 	return s, transport
 }

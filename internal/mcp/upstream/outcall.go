@@ -120,6 +120,9 @@ func newSpanLabel(upstream, method, about string) *spanLabel {
 	return label
 }
 
+// asClient are the options of all spans: making them for each would take memory.
+var asClient = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient)}
+
 // startSpan starts the client span of a request, whose context the request passes
 // to the server. The span is nil without a tracer.
 func (c *connection) startSpan(ctx context.Context, r *outcall) (context.Context, trace.Span) {
@@ -129,7 +132,8 @@ func (c *connection) startSpan(ctx context.Context, r *outcall) (context.Context
 	if r.label == nil {
 		r.label = newSpanLabel(c.name, r.method, r.about)
 	}
-	ctx, span := c.opts.Tracer.Start(ctx, r.label.name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(r.label.attributes...))
+	ctx, span := c.opts.Tracer.Start(ctx, r.label.name, asClient...)
+	span.SetAttributes(r.label.attributes...)
 	if c.opts.Propagator != nil {
 		c.opts.Propagator.Inject(ctx, &r.trace)
 	}
@@ -252,20 +256,26 @@ var (
 // callTimeout bounds a call: limit without progress, and until end in total.
 type callTimeout struct {
 	cancel   context.CancelCauseFunc
-	detach   func() bool // stops watching the caller's context
+	detach   func() bool // stops watching the caller's context; nil: it ends with that
 	timer    *time.Timer
 	limit    time.Duration
 	end      time.Time
 	extended atomic.Bool // there was progress, or a question to the caller
 }
 
-// startCallTimeout returns the context of a call. It ends with parent, with the
-// timeout, or by cancel, but not when the call succeeds: the HTTP transport may
-// still be reading the end of the response then. The caller calls stop.
-func startCallTimeout(parent context.Context, limit, total time.Duration) (context.Context, *callTimeout) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
-	t := &callTimeout{cancel: cancel, limit: limit, end: time.Now().Add(total)}
-	t.detach = context.AfterFunc(parent, func() { cancel(context.Cause(parent)) })
+// startCallTimeout returns the context of a call. It ends with parent, with the timeout, or by
+// cancel. If it outlives the call, it does not end when the call succeeds and parent ends after
+// that. The caller calls stop.
+func startCallTimeout(parent context.Context, limit, total time.Duration, outlives bool) (context.Context, *callTimeout) {
+	t := &callTimeout{limit: limit, end: time.Now().Add(total)}
+	within := parent
+	if outlives {
+		within = context.WithoutCancel(parent)
+	}
+	ctx, cancel := context.WithCancelCause(within)
+	if t.cancel = cancel; outlives {
+		t.detach = context.AfterFunc(parent, func() { cancel(context.Cause(parent)) })
+	}
 	t.timer = time.AfterFunc(limit, t.expire)
 	return ctx, t
 }
@@ -282,8 +292,10 @@ func (t *callTimeout) expire() {
 // call that failed, so that nothing keeps running for it.
 func (t *callTimeout) stop(failed bool) {
 	t.timer.Stop()
-	t.detach()
-	if failed {
+	if t.detach != nil {
+		t.detach()
+	}
+	if failed || t.detach == nil {
 		t.cancel(context.Canceled)
 	}
 }

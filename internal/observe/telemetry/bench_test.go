@@ -21,8 +21,10 @@ func BenchmarkSpansOfACall(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		ctx, outer := tracer.Start(b.Context(), "tools/call fs__read", trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(request...))
-		_, inner := tracer.Start(ctx, "tools/call read", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(call...))
+		ctx, outer := tracer.Start(b.Context(), "tools/call fs__read", trace.WithSpanKind(trace.SpanKindServer))
+		outer.SetAttributes(request...)
+		_, inner := tracer.Start(ctx, "tools/call read", trace.WithSpanKind(trace.SpanKindClient))
+		inner.SetAttributes(call...)
 		inner.SetAttributes(attribute.Int("luanette.result.size", 512))
 		inner.End()
 		outer.SetAttributes(attribute.Int("luanette.result.size", 512))

@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/embedded"
+
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // memoryProvider is used when nothing is exported. Its spans are only stored in memory,
@@ -52,7 +54,8 @@ func (t memoryTracer) Start(ctx context.Context, name string, options ...trace.S
 	if !parent.IsRemote() {
 		s.parent = parent.SpanID()
 	}
-	s.attributes = config.Attributes() // a copy of the options'
+	s.owner, s.attributes = principal.OwnerOf(ctx), s.few[:0]
+	s.SetAttributes(config.Attributes()...)
 	s.SetAttributes(inherited(ctx)...)
 	for _, l := range config.Links() {
 		s.AddLink(l)
@@ -69,6 +72,8 @@ type memorySpan struct {
 	mu    sync.Mutex
 	ended bool
 	code  codes.Code
+	set   int                     // how many attributes
+	few   [4][]attribute.KeyValue // memory for the attributes of most spans
 	storedSpan
 }
 
@@ -93,12 +98,12 @@ func (s *memorySpan) change(do func()) {
 
 func (s *memorySpan) SetName(name string) { s.change(func() { s.name = name }) }
 
+// SetAttributes stores the list itself, which many spans may share: it must not change.
 func (s *memorySpan) SetAttributes(list ...attribute.KeyValue) {
-	if len(list) == 0 {
-		return
-	}
 	s.change(func() {
-		s.attributes = append(s.attributes, list[:min(len(list), max(0, maxAttributes-len(s.attributes)))]...)
+		if list = list[:min(len(list), maxAttributes-s.set)]; len(list) > 0 {
+			s.attributes, s.set = append(s.attributes, list), s.set+len(list)
+		}
 	})
 }
 

@@ -189,9 +189,9 @@ func ownerAttributes(o principal.Owner) []attribute.KeyValue {
 	return list
 }
 
-// owner returns whose a span is.
-func (s *storedSpan) owner() (o principal.Owner) {
-	for _, a := range s.attributes {
+// ownerIn returns whose a span with these attributes is.
+func ownerIn(attributes []attribute.KeyValue) (o principal.Owner) {
+	for _, a := range attributes {
 		switch a.Key {
 		case KeyPrincipal:
 			o.ID = a.Value.AsString()
@@ -215,7 +215,7 @@ func (k *storedTrace) visible(who principal.Principal) (seen storedTrace, ok boo
 		return *k, true
 	}
 	for _, s := range k.spans {
-		if !who.Sees(s.owner()) {
+		if !who.Sees(s.owner) {
 			continue
 		}
 		if !ok {
@@ -310,21 +310,18 @@ func WithAttributes(ctx context.Context, all ...attribute.KeyValue) context.Cont
 	return context.WithValue(ctx, inheritedKey{}, all)
 }
 
-// inherited returns the attributes that a span gets from its context: those that were set
-// there, and those of its principal.
+// inherited returns the attributes that a span gets from its context.
 func inherited(ctx context.Context) []attribute.KeyValue {
 	all, _ := ctx.Value(inheritedKey{}).([]attribute.KeyValue)
-	if principal.Known(ctx) {
-		all = append(all[:len(all):len(all)], ownerAttributes(principal.OwnerOf(ctx))...)
-	}
 	return all
 }
 
-// inheritor gives spans of the SDK what they inherit.
+// inheritor gives spans of the SDK what they inherit, and their owner.
 type inheritor struct{}
 
 func (inheritor) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
 	s.SetAttributes(inherited(ctx)...)
+	s.SetAttributes(ownerAttributes(principal.OwnerOf(ctx))...)
 }
 
 func (inheritor) OnEnd(sdktrace.ReadOnlySpan)      {}

@@ -245,7 +245,8 @@ type storedSpan struct {
 	took       time.Duration
 	failed     bool
 	failure    string
-	attributes []attribute.KeyValue
+	owner      principal.Owner
+	attributes [][]attribute.KeyValue // in the lists in which they were set
 	events     []SpanEvent
 	links      []SpanLink
 }
@@ -304,7 +305,7 @@ func (k *storedTrace) whole() Trace {
 func (s *storedSpan) span() Span {
 	shown := Span{
 		ID: s.id.String(), Name: s.name, Kind: s.kind.String(), Start: s.start, Duration: s.took,
-		Error: s.failure, Failed: s.failed, Attributes: texts(s.attributes), Events: s.events, Links: s.links,
+		Error: s.failure, Failed: s.failed, Attributes: texts(slices.Concat(append([][]attribute.KeyValue{ownerAttributes(s.owner)}, s.attributes...)...)), Events: s.events, Links: s.links,
 	}
 	if s.parent.IsValid() {
 		shown.Parent = s.parent.String()
@@ -339,14 +340,16 @@ func calledTools(k *storedTrace) (names []string) {
 // toolName returns the tool of a span, and its namespace.
 func (s *storedSpan) toolName() (tool, space string) {
 	var namespace, upstream string
-	for _, a := range s.attributes {
-		switch a.Key {
-		case "gen_ai.tool.name":
-			tool = a.Value.AsString()
-		case "mcp.namespace":
-			namespace = a.Value.AsString()
-		case "luanette.upstream":
-			upstream = a.Value.AsString()
+	for _, list := range s.attributes {
+		for _, a := range list {
+			switch a.Key {
+			case "gen_ai.tool.name":
+				tool = a.Value.AsString()
+			case "mcp.namespace":
+				namespace = a.Value.AsString()
+			case "luanette.upstream":
+				upstream = a.Value.AsString()
+			}
 		}
 	}
 	return tool, cmp.Or(namespace, upstream)
@@ -360,7 +363,7 @@ func (memoryProcessor) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 func (p memoryProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	stored := storedSpan{
 		id: s.SpanContext().SpanID(), parent: s.Parent().SpanID(), name: s.Name(), kind: s.SpanKind(),
-		start: s.StartTime(), took: s.EndTime().Sub(s.StartTime()), attributes: s.Attributes(),
+		start: s.StartTime(), took: s.EndTime().Sub(s.StartTime()), owner: ownerIn(s.Attributes()), attributes: [][]attribute.KeyValue{s.Attributes()},
 	}
 	if s.Parent().IsRemote() && !s.SpanContext().IsSampled() { // the caller's span is not exported either
 		stored.parent = trace.SpanID{}

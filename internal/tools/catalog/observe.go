@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"math/bits"
 	"strings"
@@ -101,9 +102,10 @@ func beginObserving(ctx context.Context, i *tool.Invocation) (context.Context, e
 		r.facts.Depth++ // LimitDepth does not count it
 		r.started = c.options.Bus.HasSubscriber(CallStarted{}.EventType())
 	} else {
-		ctx, r.span = c.options.Tracer.Start(ctx, spanName(i.Call.Ref), trace.WithSpanKind(trace.SpanKindInternal))
+		ctx, r.span = c.options.Tracer.Start(ctx, spanName(i.Call.Ref))
 		if r.span.IsRecording() {
-			r.span.SetAttributes(callAttributes(ctx, i.Call)...)
+			r.span.SetAttributes(callAttributes(i.Call.Ref)...)
+			r.span.SetAttributes(argsAttributes(ctx, i.Call.Args)...)
 		}
 		if r.forPlan {
 			r.span.SetAttributes(attribute.Bool("luanette.for_plan", true))
@@ -173,18 +175,21 @@ func spanName(ref tool.Ref) string {
 	return "luanette.mcp." + ref.Space + "." + ref.Name
 }
 
-func callAttributes(ctx context.Context, call tool.Call) []attribute.KeyValue {
-	attributes := []attribute.KeyValue{
-		attribute.String("mcp.namespace", call.Ref.Space),
-		attribute.String("mcp.tool", call.Ref.Name),
+func callAttributes(ref tool.Ref) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		attribute.String("mcp.namespace", ref.Space),
+		attribute.String("mcp.tool", ref.Name),
 		attribute.String("mcp.method.name", "tools/call"),
-		attribute.String("gen_ai.tool.name", call.Ref.Name),
+		attribute.String("gen_ai.tool.name", ref.Name),
 		attribute.String("gen_ai.operation.name", "execute_tool"),
 	}
+}
+
+func argsAttributes(ctx context.Context, args json.RawMessage) []attribute.KeyValue {
 	if argsHidden(ctx) {
-		return append(attributes, attribute.Int("mcp.params.bytes", len(call.Args)))
+		return []attribute.KeyValue{attribute.Int("mcp.params.bytes", len(args))}
 	}
-	return append(attributes, params.Deferred("mcp.params", call.Args)...)
+	return params.Deferred("mcp.params", args)
 }
 
 // argsHidden tells whether arguments and results must not appear in traces.
