@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/luanette/luanette/internal/builtin/approvaltools"
 )
 
 // approvalCommand is `luanette approval`: it lists and decides the requests of
@@ -33,7 +37,40 @@ type approvalListCommand struct {
 
 // Run lists approvals, newest first.
 func (c *approvalListCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "approval_list", map[string]any{"status": c.Status})
+	return list(ctx, proc, &c.clientFlags, "approval_list", map[string]any{"status": c.Status}, func(found approvaltools.ApprovalList) error {
+		return printApprovals(proc, &found)
+	})
+}
+
+// printApprovals prints approvals, remembered decisions and who decides for whom, each as a
+// table of its own.
+func printApprovals(proc *process, found *approvaltools.ApprovalList) error {
+	ids := make([]string, len(found.Approvals))
+	for i := range found.Approvals {
+		ids[i] = found.Approvals[i].ID
+	}
+	length := uniqueLength(ids)
+	none := "no approvals are pending; --status any lists those that were decided"
+	err := printList(proc, found.Approvals, none, "APPROVAL STATUS SUBJECT SCRIPT ASKED-BY LEFT", func(a approvaltools.ApprovalView) []string {
+		left := ""
+		if a.DecidedAt == nil {
+			left = durationText(time.Until(a.ExpiresAt))
+		}
+		return []string{a.ID[:min(length, len(a.ID))], a.Status, a.Subject, a.Script, a.AskedBy, left}
+	})
+	if err == nil && len(found.Remembered) > 0 {
+		fmt.Fprintln(proc.Stdout)
+		err = printList(proc, found.Remembered, "", "REMEMBERED DECISION SCOPE SUBJECT BY", func(r approvaltools.RuleView) []string {
+			return []string{r.ID, r.Decision, r.Scope, r.Subject, r.By}
+		})
+	}
+	if err == nil && len(found.Delegations) > 0 {
+		fmt.Fprintln(proc.Stdout)
+		err = printList(proc, found.Delegations, "", "DECIDES FOR ROLE UNTIL", func(d approvaltools.DelegationView) []string {
+			return []string{d.To, d.From, d.Role, d.Until.Local().Format(time.DateTime)}
+		})
+	}
+	return err
 }
 
 type approvalArg struct {

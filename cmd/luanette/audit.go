@@ -23,7 +23,7 @@ import (
 
 // auditCommand is `luanette audit`: it reads and verifies the audit log.
 type auditCommand struct {
-	List   auditListCommand   `cmd:"" default:"withargs" help:"List entries, the newest last."`
+	List   auditListCommand   `cmd:"" default:"withargs" aliases:"show" help:"List entries, the newest last."`
 	Verify auditVerifyCommand `cmd:"" help:"Check the log for entries that were changed, removed or moved."`
 	Export auditExportCommand `cmd:"" help:"Write all entries to a file as JSON lines, chain included."`
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/zmq/hootclient"
 	"github.com/luanette/luanette/internal/zmq/hootproto"
@@ -110,7 +111,7 @@ func (c *backendPingCommand) Run(ctx context.Context, proc *process) error {
 					"service": service, "protocol": client.Protocol(), "tools": len(catalog.Tools), "broadcasts": catalog.Broadcasts, "took_us": took.Microseconds(),
 				})
 			} else {
-				_, err = fmt.Fprintf(proc.Stdout, "%s at %s: %d tools, answered in %v\n", service, c.URL, len(catalog.Tools), took.Round(time.Microsecond))
+				_, err = fmt.Fprintf(proc.Stdout, "%s at %s: %s, answered in %v\n", service, c.URL, plural.Count(len(catalog.Tools), "tool"), took.Round(time.Microsecond))
 			}
 			if err != nil {
 				return err

@@ -26,14 +26,6 @@ func TestCommandLinePage(t *testing.T) {
 	}
 }
 
-// flagSets are the flags that many commands have, with the name by which the page refers to
-// them.
-var flagSets = []struct{ name, about, flags string }{
-	{"every command", "", "help version no-color"},
-	{"configuration", "Commands that read the configuration:", "config data database log-level log-format otlp-endpoint"},
-	{"server", "Commands that use a running server, or one in this process:", "server key json wait"},
-}
-
 func commandLinePage(app *kong.Application) string {
 	var out strings.Builder
 	out.WriteString(`# Command line
@@ -58,12 +50,8 @@ Every command with its arguments and flags, as ` + "`luanette help`" + ` and a c
 ## Common flags
 `)
 	leaves := app.Leaves(true)
-	for _, set := range flagSets {
-		about := set.about
-		if about == "" {
-			about = "Every command:"
-		}
-		out.WriteString("\n" + about + "\n\n")
+	for _, set := range slices.Backward(flagSets) {
+		out.WriteString("\n" + set.about + "\n\n")
 		writeFlagTable(&out, commonFlags(leaves, strings.Fields(set.flags)))
 	}
 	group := ""
@@ -104,13 +92,14 @@ func writeCommand(out *strings.Builder, leaf *kong.Node) {
 	}
 	var own []*kong.Flag
 	var sets []string
-	for _, flag := range slices.Concat(leaf.AllFlags(true)...) {
-		set := setOf(flag)
+	all := slices.Concat(leaf.AllFlags(true)...)
+	for _, flag := range all {
+		set := setOf(flag, all)
 		switch {
-		case set == "":
+		case set < 0:
 			own = append(own, flag)
-		case set != flagSets[0].name && !slices.Contains(sets, set):
-			sets = append(sets, set)
+		case flagSets[set].name != "every command" && !slices.Contains(sets, flagSets[set].name):
+			sets = append(sets, flagSets[set].name)
 		}
 	}
 	if len(own) > 0 {
@@ -120,16 +109,6 @@ func writeCommand(out *strings.Builder, leaf *kong.Node) {
 	if len(sets) > 0 {
 		fmt.Fprintf(out, "\nAlso the flags for the %s.\n", strings.Join(sets, " and the "))
 	}
-}
-
-// setOf returns the name of the set that a flag belongs to, or "".
-func setOf(flag *kong.Flag) string {
-	for _, set := range flagSets {
-		if slices.Contains(strings.Fields(set.flags), flag.Name) {
-			return set.name
-		}
-	}
-	return ""
 }
 
 func writeFlagTable(out *strings.Builder, flags []*kong.Flag) {

@@ -119,14 +119,14 @@ type runningFlags struct {
 }
 
 // api returns the flags of a client of the server.
-func (f *runningFlags) api(proc *process) (*clientFlags, error) {
-	address, err := f.address(proc, &f.settingFlags)
+func (f *runningFlags) api(ctx context.Context, proc *process) (*clientFlags, error) {
+	address, err := f.address(ctx, proc, &f.settingFlags)
 	return &clientFlags{settingFlags: f.settingFlags, Server: address, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}, err
 }
 
 // withClient connects to the server, passes the client to do and closes it.
 func (f *runningFlags) withClient(ctx context.Context, proc *process, do func(client.Client) error) error {
-	flags, err := f.api(proc)
+	flags, err := f.api(ctx, proc)
 	if err != nil {
 		return err
 	}
@@ -140,13 +140,13 @@ func (f *runningFlags) request(ctx context.Context, proc *process, method, path 
 
 // send is request with a body.
 func (f *runningFlags) send(ctx context.Context, proc *process, method, path string, body, into any) error {
-	address, err := f.address(proc, &f.settingFlags)
+	address, err := f.address(ctx, proc, &f.settingFlags)
 	if err != nil {
 		return err
 	}
 	raw, err := client.Request(ctx, address, f.access(ctx, proc, &f.settingFlags, address), method, path, body)
 	if err != nil {
-		return err
+		return withoutPeople(path, err)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		return fault.Wrap(fault.Upstream, err, "read the server's response")
@@ -175,7 +175,7 @@ type toolOfServer struct{ runningFlags }
 
 // Run calls the tool.
 func (c *toolOfServer) Run(ctx context.Context, proc *process, k *kong.Context) error {
-	flags, err := c.api(proc)
+	flags, err := c.api(ctx, proc)
 	if err != nil {
 		return err
 	}
@@ -238,6 +238,23 @@ func callTool(ctx context.Context, proc *process, api client.Client, name string
 		return view, fault.New(fault.Upstream, "%s", view.Text())
 	}
 	return view, nil
+}
+
+// list calls one of our tools that lists things. It prints the result with --json, otherwise
+// it decodes it and lets show print it.
+func list[T any](ctx context.Context, proc *process, f *clientFlags, name string, args any, show func(T) error) error {
+	view, err := f.call(ctx, proc, name, args)
+	if err != nil {
+		return err
+	}
+	if f.JSON {
+		return printJSON(proc.Stdout, view.Structured)
+	}
+	var found T
+	if err := json.Unmarshal(view.Structured, &found); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read the result of %s", name)
+	}
+	return show(found)
 }
 
 // callAndPrint calls one of our tools and prints its result.

@@ -112,7 +112,7 @@ func (c *supportCommand) Run(ctx context.Context, proc *process) error {
 	}
 	address := c.Server
 	if address == "" {
-		address = loaded.Address()
+		address = addressOf(ctx, proc, loaded)
 	}
 	s := client.Support{
 		Config: loaded, Env: proc.Env, Version: version, Address: address, Access: c.access(ctx, proc, &c.settingFlags, address), CPU: c.Profile,

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -26,6 +25,7 @@ import (
 	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/attach"
 	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/ui/adminapi"
 	dashboard "github.com/luanette/luanette/internal/ui/terminal"
 )
 
@@ -52,7 +52,7 @@ It waits for a server that is unreachable. NO_COLOR=1 disables colours.`
 
 // Run shows the dashboard until the person quits.
 func (c *hudCommand) Run(ctx context.Context, proc *process) error {
-	address, err := c.serverFlag.address(proc, &c.settingFlags)
+	address, err := c.address(ctx, proc, &c.settingFlags)
 	if err != nil {
 		return err
 	}
@@ -188,42 +188,49 @@ func startBrowser(ctx context.Context, proc *process, link string) error {
 // nodesCommand is `luanette nodes`.
 type nodesCommand struct {
 	settingFlags
-	JSON bool `help:"Print JSON."`
+	tokenFlag
+	Server string `short:"s" placeholder:"URL" help:"Ask the running server at this URL, instead of reading the database."`
+	JSON   bool   `help:"Print JSON."`
 }
 
 // Help is shown by `luanette nodes --help`.
 func (nodesCommand) Help() string {
-	return `The command reads the database, which --database names, so it needs no running
-server. Correct a clock that differs from the database's by more than two seconds.`
+	return `Without --server the command reads the database, which --database names, so it needs no
+running server. Correct a clock that differs from the database's by more than two seconds.`
 }
 
 // Run lists the nodes.
 func (c *nodesCommand) Run(ctx context.Context, proc *process) error {
-	loaded, err := c.load(proc, nil)
-	if err != nil {
-		return err
-	}
-	list, err := client.Nodes(ctx, loaded, proc.Env)
+	list, err := c.nodes(ctx, proc)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return printValue(proc, list)
 	}
-	if len(list) == 0 {
-		fmt.Fprintln(proc.Stdout, "no server is running on this database")
-		return nil
+	return printList(proc, list, "no server is running on this database", "NAME STATE ADDRESS VERSION STARTED CLOCK CALLS/MIN JOBS SESSIONS MEMORY", func(n node.Info) []string {
+		row := []string{n.Name, string(n.State), n.Address, n.Version, n.Started.Local().Format(time.DateTime), fmt.Sprintf("%+.1fs", n.Skew.Seconds())}
+		return append(row, loadOf(n)...)
+	})
+}
+
+// nodes returns the nodes that the server knows, or those in the database.
+func (c *nodesCommand) nodes(ctx context.Context, proc *process) ([]node.Info, error) {
+	if c.Server != "" {
+		var list adminapi.Nodes
+		running := runningFlags{settingFlags: c.settingFlags, serverFlag: serverFlag{c.Server}, tokenFlag: c.tokenFlag}
+		err := running.request(ctx, proc, http.MethodGet, "/api/v1/nodes", &list)
+		return list.Nodes, err
 	}
-	out := tabwriter.NewWriter(proc.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "NAME\tSTATE\tADDRESS\tVERSION\tSTARTED\tCLOCK\tCALLS/MIN\tJOBS\tSESSIONS\tMEMORY")
-	for _, n := range list {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%+.1fs\t%s\n", n.Name, n.State, n.Address, n.Version, n.Started.Format(time.RFC3339), n.Skew.Seconds(), loadOf(n))
+	loaded, err := c.load(proc, nil)
+	if err != nil {
+		return nil, err
 	}
-	return out.Flush()
+	return client.Nodes(ctx, loaded, proc.Env)
 }
 
 // loadOf returns the load of a node. Nodes of older versions do not report it.
-func loadOf(n node.Info) string {
+func loadOf(n node.Info) []string {
 	var load struct {
 		Calls    int `json:"calls_per_minute"`
 		Jobs     int `json:"jobs"`
@@ -231,9 +238,9 @@ func loadOf(n node.Info) string {
 		Memory   int `json:"memory_mb"`
 	}
 	if json.Unmarshal(n.Load, &load) != nil {
-		return "-\t-\t-\t-"
+		return []string{"-", "-", "-", "-"}
 	}
-	return fmt.Sprintf("%d\t%d\t%d\t%d MB", load.Calls, load.Jobs, load.Sessions, load.Memory)
+	return append(numbers(load.Calls, load.Jobs, load.Sessions), fmt.Sprintf("%d MB", load.Memory))
 }
 
 // traceCommand is `luanette trace`.
@@ -268,7 +275,7 @@ func (c *traceCommand) Run(ctx context.Context, proc *process) error {
 	if c.ID != "" {
 		path = "/api/v1/traces/" + url.PathEscape(c.ID)
 	}
-	address, err := c.serverFlag.address(proc, &c.settingFlags)
+	address, err := c.address(ctx, proc, &c.settingFlags)
 	if err != nil {
 		return err
 	}
@@ -310,11 +317,16 @@ func listTraces(proc *process, traces []telemetry.Trace) error {
 		_, err := fmt.Fprintln(proc.Stdout, "no traces yet")
 		return err
 	}
+	ids := make([]string, len(traces))
+	for i := range traces {
+		ids[i] = traces[i].ID
+	}
+	length := uniqueLength(ids)
 	var rows [][]string
 	for i := range traces {
 		t := &traces[i]
 		rows = append(rows, []string{
-			t.ID, t.Start.Local().Format(time.TimeOnly), rounded(t.Duration), failedWord(t.Failed),
+			t.ID[:min(length, len(t.ID))], t.Start.Local().Format(time.TimeOnly), rounded(t.Duration), failedWord(t.Failed),
 			pin.Visible(t.Name), pin.Visible(strings.Join(t.Tools, ", ")),
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/clientfile"
 )
@@ -229,8 +230,8 @@ func (c *importCommand) importAll(ctx context.Context, proc *process, sources co
 	if c.JSON {
 		words = proc.Stderr
 	}
-	if c.All && len(chosen) == 0 {
-		fmt.Fprintf(words, "nothing to import: %d servers were found, none is new\n", len(all))
+	if c.All {
+		printSkipped(proc, words, all, len(chosen))
 	}
 	for _, candidate := range chosen {
 		switch file, failed := c.importOne(ctx, proc, sources, candidate); {
@@ -251,6 +252,18 @@ func (c *importCommand) importAll(ctx context.Context, proc *process, sources co
 		fmt.Fprintln(words, "see `luanette upstream list`; `luanette install` connects your clients to Luanette")
 	}
 	return imported, err
+}
+
+// printSkipped says what --all does not import, and why.
+func printSkipped(proc *process, words io.Writer, all []config.Candidate, chosen int) {
+	if chosen == 0 {
+		fmt.Fprintf(words, "nothing to import: of %s none is new\n", plural.Count(len(all), "server"))
+	}
+	for _, candidate := range all {
+		if candidate.State != config.ImportNew {
+			fmt.Fprintf(words, "skipped %s from %s: %s\n", candidate.Key, fromWhere(proc, candidate), stateText(candidate))
+		}
+	}
 }
 
 // printImported says what was imported, and what a person should know about it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -99,7 +100,7 @@ func (jobStartCommand) Help() string {
 // Run starts the job.
 func (c *jobStartCommand) Run(ctx context.Context, proc *process) error {
 	c.Notes = c.notes()
-	flags, err := c.api(proc)
+	flags, err := c.api(ctx, proc)
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (c *jobStatusCommand) Run(ctx context.Context, proc *process) error {
 
 type jobPollCommand struct {
 	runningFlags
-	IDs     []string `arg:"" complete:"job" help:"The jobs' ids, or the beginnings of them."`
+	IDs     []string `arg:"" name:"id" complete:"job" help:"The jobs' ids, or the beginnings of them."`
 	Timeout int      `default:"60000" placeholder:"MS" help:"How long to wait, in milliseconds."`
 	Any     bool     `help:"Return when the first job has finished."`
 }
@@ -250,7 +251,7 @@ func printJobs(proc *process, list *jobtools.JobList) error {
 		j := jobInfo{JobView: list.Jobs[i]}
 		rows = append(rows, []string{
 			j.JobID[:min(length, len(j.JobID))], cmp.Or(j.Name, shortHash(j.ScriptHash)), j.Status,
-			durationText(now.Sub(timeOf(j.CreatedAt))), j.duration(now), j.progress(now), j.problem(),
+			durationText(now.Sub(timeOf(j.CreatedAt))), j.duration(now), j.progress(now), j.Problem(),
 		})
 	}
 	if err := table(proc, strings.Fields("JOB NAME STATE AGE DURATION PROGRESS ERROR"), rows); err != nil {
@@ -314,18 +315,6 @@ func (j *jobInfo) waitsFor() string {
 		return firstLine(j.Message)
 	}
 	return ""
-}
-
-// problem returns why the job failed, as one line.
-func (j *jobInfo) problem() string {
-	if j.Error == nil {
-		return ""
-	}
-	message := j.Error.Message
-	if _, cause, ok := strings.Cut(message, "\nError: "); ok { // below a heading
-		message = cause
-	}
-	return firstLine(message)
 }
 
 // print shows the job in full.
@@ -407,10 +396,53 @@ func durationText(d time.Duration) string {
 
 // scheduleCommand is `luanette job schedule`.
 type scheduleCommand struct {
-	List   toolOfServer `cmd:"" tool:"schedule_list" help:"List schedules with their next run."`
-	Pause  scheduleArg  `cmd:"" tool:"schedule_pause" help:"Stop a schedule from starting jobs."`
-	Resume scheduleArg  `cmd:"" tool:"schedule_resume" help:"Resume a paused schedule."`
-	Remove scheduleArg  `cmd:"" tool:"schedule_remove" help:"Remove a schedule; its jobs stay."`
+	List   scheduleListCommand `cmd:"" help:"List schedules with their next run."`
+	Pause  scheduleArg         `cmd:"" tool:"schedule_pause" help:"Stop a schedule from starting jobs."`
+	Resume scheduleArg         `cmd:"" tool:"schedule_resume" help:"Resume a paused schedule."`
+	Remove scheduleArg         `cmd:"" tool:"schedule_remove" help:"Remove a schedule; its jobs stay."`
+}
+
+type scheduleListCommand struct{ runningFlags }
+
+// Run lists schedules.
+func (c *scheduleListCommand) Run(ctx context.Context, proc *process) error {
+	flags, err := c.api(ctx, proc)
+	if err != nil {
+		return err
+	}
+	return list(ctx, proc, flags, "schedule_list", struct{}{}, func(found jobtools.ScheduleList) error {
+		ids := make([]string, len(found.Schedules))
+		for i := range found.Schedules {
+			ids[i] = found.Schedules[i].ScheduleID
+		}
+		length := uniqueLength(ids)
+		none := "no schedules; `luanette job start FILE --schedule CRON` makes one"
+		return printList(proc, found.Schedules, none, "SCHEDULE NAME STATE TIMES ZONE NEXT STARTED SKIPPED", func(s jobtools.ScheduleView) []string {
+			return []string{
+				s.ScheduleID[:min(length, len(s.ScheduleID))], cmp.Or(s.Name, shortHash(s.ScriptHash)), scheduleState(&s), s.Schedule, cmp.Or(s.Timezone, "-"),
+				nextRun(&s), strconv.Itoa(s.Started), strconv.Itoa(s.Skipped),
+			}
+		})
+	})
+}
+
+// scheduleState says whether a schedule starts jobs, and why not.
+func scheduleState(s *jobtools.ScheduleView) string {
+	switch {
+	case s.Reason != "":
+		return "paused: " + s.Reason
+	case s.Paused:
+		return "paused"
+	default:
+		return "active"
+	}
+}
+
+func nextRun(s *jobtools.ScheduleView) string {
+	if s.NextRun == 0 {
+		return "-"
+	}
+	return timeOf(s.NextRun).Local().Format(time.DateTime)
 }
 
 type scheduleArg struct {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/luanette/luanette/lua"
 )
 
@@ -17,8 +19,20 @@ type luaCommand struct {
 	Args []string `arg:"" optional:"" passthrough:"" help:"-e CODE, or FILE and its arguments; - or nothing reads standard input."`
 }
 
+// Help is shown by `luanette lua --help`.
+func (luaCommand) Help() string {
+	return `It has every library of Lua and no limits. What follows the file is in arg, and is not
+read as a flag of luanette.
+
+  luanette lua -e 'print(1 + 1)'
+  luanette lua report.lua Ada`
+}
+
 // Run runs Lua with its own exit codes.
-func (c *luaCommand) Run(proc *process) error {
+func (c *luaCommand) Run(proc *process, k *kong.Context) error {
+	if len(c.Args) == 1 && (c.Args[0] == "--help" || c.Args[0] == "-h") {
+		return k.PrintUsage(false)
+	}
 	if code := runLua(c.Args, proc.Stdin, proc.Stdout, proc.Stderr); code != exitOK {
 		return exitStatus(code)
 	}

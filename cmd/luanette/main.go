@@ -14,7 +14,6 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -22,6 +21,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/mcp/attach"
 )
 
 // Exit codes.
@@ -109,6 +109,7 @@ type process struct {
 	Env    config.Environment
 
 	noColor bool // --no-color
+	warned  bool // that the configuration file is not trusted
 	status  statusLine
 }
 
@@ -135,8 +136,11 @@ func run(ctx context.Context, proc *process, args []string) int {
 		return finished
 	}
 	if err != nil {
-		command := commandOf(err)
+		command, below := commandOf(err)
 		fmt.Fprintf(proc.Stderr, "%s: %s\n", command, usageMessage(err))
+		if len(below) > 0 {
+			fmt.Fprintf(proc.Stderr, "it has %s\n", strings.Join(below, ", "))
+		}
 		if len(args) > 1 && strings.HasPrefix(args[0], "-") {
 			fmt.Fprintln(proc.Stderr, "flags must come after their command")
 		}
@@ -186,19 +190,24 @@ func branch(args []string) any {
 	return new(cli)
 }
 
-// commandOf returns the part of the command line that the parser understood.
-func commandOf(err error) string {
-	words := "luanette"
+// commandOf returns the part of the command line that the parser understood, and the names of
+// the commands that may follow it.
+func commandOf(err error) (words string, below []string) {
+	words = "luanette"
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) || parse.Context == nil {
-		return words
+		return words, nil
 	}
 	for _, step := range parse.Context.Path {
-		if step.Command != nil {
-			words += " " + step.Command.Name
+		if step.Command == nil {
+			continue
+		}
+		words, below = words+" "+step.Command.Name, nil
+		for _, child := range step.Command.Children {
+			below = append(below, child.Name)
 		}
 	}
-	return words
+	return words, below
 }
 
 // exitStatus is an error that only carries an exit code; its message was printed
@@ -251,27 +260,6 @@ type noColorFlag bool
 func (noColorFlag) AfterApply(proc *process) error {
 	proc.noColor = true
 	return nil
-}
-
-// expandHelp rewrites the usual ways to ask for help into those that the parser knows.
-func expandHelp(args []string) []string {
-	switch {
-	case len(args) == 0:
-		return []string{"--help"}
-	case args[0] == "help":
-		return append(slices.Clone(args[1:]), "--help")
-	}
-	return args
-}
-
-// printHelp prints the help of a command, or all commands in their groups.
-func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
-	if selected := ctx.Selected(); selected != nil {
-		for node := selected; node != nil; node = node.Parent {
-			node.Group = nil // it is of the list of all commands
-		}
-	}
-	return kong.DefaultHelpPrinter(options, ctx)
 }
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
@@ -348,11 +336,12 @@ func (f *settingFlags) read(proc *process, flags map[string]string) (*config.Loa
 
 // serverFlag is the address of a running server.
 type serverFlag struct {
-	Server string `short:"s" placeholder:"URL" help:"The server to connect to (default: the address in the configuration, usually http://127.0.0.1:8081)."`
+	Server string `short:"s" placeholder:"URL" help:"The server to connect to (default: the one that runs on the data folder, otherwise the address in the configuration)."`
 }
 
-// address returns the server's address: that of the flag, or of the configuration.
-func (f *serverFlag) address(proc *process, settings *settingFlags) (string, error) {
+// address returns the server's address: that of the flag, of the server that runs on the data
+// folder, or of the configuration.
+func (f *serverFlag) address(ctx context.Context, proc *process, settings *settingFlags) (string, error) {
 	if f.Server != "" {
 		return f.Server, nil
 	}
@@ -360,7 +349,16 @@ func (f *serverFlag) address(proc *process, settings *settingFlags) (string, err
 	if err != nil {
 		return "", err
 	}
-	return loaded.Address(), nil
+	return addressOf(ctx, proc, loaded), nil
+}
+
+// addressOf returns the address of the server that runs on the data folder, on whatever port,
+// or otherwise the one in the configuration.
+func addressOf(ctx context.Context, proc *process, loaded *config.Loaded) string {
+	if running, err := attach.Find(ctx, placeOf(loaded, proc.Env), true); err == nil && running.URL != "" {
+		return running.URL
+	}
+	return loaded.Address()
 }
 
 // configCommand is `luanette config`.

@@ -144,6 +144,16 @@ func (peopleCommand) Help() string {
 commands need the scope admin at a running server.`
 }
 
+// withoutPeople replaces the error of a server that has no such endpoints, since nobody can
+// sign in there.
+func withoutPeople(path string, err error) error {
+	if !strings.HasPrefix(path, "/api/v1/people") || !strings.HasPrefix(err.Error(), "no endpoint") {
+		return err
+	}
+	return fault.New(fault.NotFound, "nobody can sign in at this server").
+		WithHint("configure an identity provider as [identity.NAME] in luanette.toml, with public_url: docs/people.md")
+}
+
 type peopleListCommand struct{ runningFlags }
 
 // Run lists the people.
@@ -155,7 +165,7 @@ func (c *peopleListCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printValue(proc, list.People)
 	}
-	return printList(proc, list.People, "", "ID NAME EMAIL STATE ROLES SEEN", func(p people.Person) []string {
+	return printList(proc, list.People, "nobody has signed in yet", "ID NAME EMAIL STATE ROLES SEEN", func(p people.Person) []string {
 		state := "active"
 		if !p.Blocked.IsZero() {
 			state = "blocked"
@@ -239,7 +249,7 @@ other secrets. ID is a person's id, or me for yourself, which needs no scope.`
 
 // Run prints the export.
 func (c *peopleExportCommand) Run(ctx context.Context, proc *process) error {
-	address, err := c.address(proc, &c.settingFlags)
+	address, err := c.address(ctx, proc, &c.settingFlags)
 	if err != nil {
 		return err
 	}

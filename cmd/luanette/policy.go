@@ -12,7 +12,7 @@ import (
 
 // policyCommand is `luanette policy`.
 type policyCommand struct {
-	Check policyCheckCommand `cmd:"" help:"Explain whether a key may call a tool, and which rule decides it."`
+	Check policyCheckCommand `cmd:"" aliases:"explain" help:"Explain whether a key may call a tool, and which rule decides it."`
 }
 
 type policyCheckCommand struct {

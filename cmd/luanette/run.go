@@ -41,7 +41,9 @@ func (runCommand) Help() string {
 runs in the sandbox and can call every connected tool. If it defines main(params),
 main is called with the parameters; otherwise the value of the file is the result.
 Its output goes to standard output and standard error; the result comes last, as
-JSON.`
+JSON.
+
+  luanette run report.lua -p name=Ada`
 }
 
 // Run runs the script in this process or on a running server.
@@ -126,6 +128,15 @@ type evalCommand struct {
 	clientFlags
 	languageFlag
 	Code string `arg:"" help:"An expression, or statements with a return; - reads standard input."`
+}
+
+// Help is shown by `luanette eval --help`.
+func (evalCommand) Help() string {
+	return `The code runs in the sandbox and can call every connected tool.
+
+  luanette eval '1 + 1'
+  luanette eval 'return mcp.everything.get_sum{ a = 2, b = 40 }'
+  luanette eval --language javascript 'mcp.everything.get_sum({ a: 2, b: 40 })'`
 }
 
 // Run evaluates the code in this process or on a running server.

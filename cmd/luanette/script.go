@@ -1,16 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/luanette/luanette/internal/builtin/scripttools"
+	"github.com/luanette/luanette/internal/store/cas"
 )
 
 // scriptCommand is `luanette script`.
 type scriptCommand struct {
 	Store     scriptStoreCommand   `cmd:"" help:"Store a script; prints its hash."`
-	Search    scriptSearchCommand  `cmd:"" help:"Find stored scripts by tag, creator or words."`
+	Search    scriptSearchCommand  `cmd:"" aliases:"list" help:"List stored scripts, or find them by tag, creator or words."`
 	Get       hashArg              `cmd:"" tool:"script_get" help:"Print a stored script."`
 	Describe  hashArg              `cmd:"" tool:"lua_describe" help:"Show the description of a stored script."`
 	Publish   scriptPublishCommand `cmd:"" help:"Publish a stored script as a tool."`
@@ -66,7 +72,14 @@ type scriptSearchCommand struct {
 func (c *scriptSearchCommand) Run(ctx context.Context, proc *process) error {
 	args := map[string]any{"limit": c.Limit}
 	setGiven(args, map[string]string{"tag": c.Tag, "creator": c.Creator, "vibe": strings.Join(c.Words, " ")})
-	return c.callAndPrint(ctx, proc, "script_search", args)
+	return list(ctx, proc, &c.clientFlags, "script_search", args, func(found scripttools.FoundScripts) error {
+		if found.NextCursor != "" {
+			defer fmt.Fprintln(proc.Stderr, "there are more; --limit shows them")
+		}
+		return printList(proc, found.Scripts, "no scripts; `luanette script store FILE` stores one", "HASH NAME AGE TAGS DESCRIPTION", func(s scripttools.ScriptView) []string {
+			return []string{s.Hash[:cas.MinPrefix], cmp.Or(s.Name, "-"), durationText(time.Since(s.CreatedAt)), strings.Join(s.Tags, ", "), firstLine(s.Description)}
+		})
+	})
 }
 
 type hashArg struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/client"
@@ -27,6 +28,15 @@ type toolsCommand struct {
 	Limit     int      `default:"20" help:"Maximum number of matches."`
 	refreshFlag
 	Forget string `enum:",mine,all" default:"" placeholder:"WHOSE" help:"Erase what searches have learned from calls instead: mine, or all of all callers."`
+}
+
+// Help is shown by `luanette tools --help`.
+func (toolsCommand) Help() string {
+	return `The list is the same as in search_tools; a name is shown with its parameters.
+
+  luanette tools                       list all
+  luanette tools add two numbers       search
+  luanette tools everything.get-sum    show one with its parameters`
 }
 
 // refreshFlag asks for current lists of tools.
@@ -72,7 +82,7 @@ func (c *toolsCommand) forget(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printJSON(proc.Stdout, raw)
 	}
-	fmt.Fprintf(proc.Stdout, "forgot %d words of searches\n", answer.Forgotten)
+	fmt.Fprintf(proc.Stdout, "forgot %s of searches\n", plural.Count(answer.Forgotten, "word"))
 	return nil
 }
 
@@ -175,7 +185,10 @@ func (callCommand) Help() string {
 	return `The tool's schema determines how a value is read: n=4 is a number if the argument
 is a number, otherwise a string; tags='["a","b"]' is a list if it is an array, and an
 object is written as JSON, too. key:=JSON passes JSON whatever the schema says. A name
-with hyphens can be written with underscores: everything.get_sum.`
+with hyphens can be written with underscores: everything.get_sum.
+
+  luanette call everything.get-sum a=2 b=40
+  luanette call everything.get-sum --args '{"a": 2, "b": 40}'`
 }
 
 // Run calls the tool and prints its result.

@@ -101,12 +101,13 @@ func (c *trustCommand) print(proc *process, view trustView) error {
 }
 
 // warnUntrusted says what the configuration file of the working folder asks for and does
-// not get.
+// not get. It says so once, however often a command reads the file.
 func warnUntrusted(proc *process, loaded *config.Loaded) {
 	withheld := loaded.Withheld()
-	if len(withheld) == 0 {
+	if len(withheld) == 0 || proc.warned {
 		return
 	}
+	proc.warned = true
 	fmt.Fprintf(proc.Stderr, "%s in this folder is not trusted, so this is ignored:\n", loaded.File)
 	for _, item := range withheld {
 		fmt.Fprintf(proc.Stderr, "  %s: %s\n", item.Key, plainText(item.Does))

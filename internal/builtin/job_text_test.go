@@ -26,6 +26,7 @@ func TestTextsOfJobs(t *testing.T) {
 			[]string{"Poll complete. 2 jobs finished.", "Result: R-amy", "Output:\n  paying amy", "Error: ", "no money left", "Output:\n  so far"}},
 		{"job_status", `{"job_id":"` + good + `"}`, []string{": complete", "Result: R-amy", "Output:\n  paying amy"}},
 		{"job_status", `{"job_id":"` + bad + `"}`, []string{": failed", "Error: ", "no money left", "Output:\n  so far"}},
+		{"job_list", `{}`, []string{": failed", "no money left"}},
 		{"job_journal", `{"job_id":"` + good + `"}`, []string{`bank.pay({"to":"amy"})  = `, `"receipt":"R-amy"`}},
 		{"job_replay", `{"job_id":"` + good + `"}`, []string{"Replay complete", "Result: R-amy", "Output:\n  paying amy"}},
 		{"job_poll", `{"job_ids":["` + long + `"],"timeout_ms":0}`, []string{"xxx… (100000 bytes in all)"}},

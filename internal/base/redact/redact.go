@@ -5,12 +5,13 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/luanette/luanette/internal/base/plural"
 )
 
 // Limits for the arguments of a call in a span.
@@ -36,7 +37,7 @@ func JSON(args json.RawMessage) string {
 	case len(args) == 0:
 		return "{}"
 	case len(args) > longestParsed:
-		return fmt.Sprintf("(%d bytes)", len(args))
+		return "(" + plural.Count(len(args), "byte") + ")"
 	case isPlain(args) && json.Valid(args):
 		return string(args)
 	}
@@ -44,13 +45,13 @@ func JSON(args json.RawMessage) string {
 	decoder := json.NewDecoder(bytes.NewReader(args))
 	decoder.UseNumber()
 	if decoder.Decode(&value) != nil {
-		return fmt.Sprintf("(%d bytes, not JSON)", len(args))
+		return "(" + plural.Count(len(args), "byte") + ", not JSON)"
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if encoder.Encode(veiled(value)) != nil {
-		return fmt.Sprintf("(%d bytes)", len(args))
+		return "(" + plural.Count(len(args), "byte") + ")"
 	}
 	return Cut(strings.TrimSuffix(out.String(), "\n"), longestShown)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -298,7 +299,7 @@ func (r *pollReport) waiting(done []job.Job, pending []string) {
 	for i := range done {
 		r.fractions[done[i].ID] = 1
 	}
-	r.send(builtin.Count(len(pending), "job") + " not finished")
+	r.send(plural.Count(len(pending), "job") + " not finished")
 }
 
 // send sends the sum of all jobs; mu is held.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -134,7 +135,7 @@ type ScheduleList struct {
 
 // Text returns one line per entry.
 func (l ScheduleList) Text() string {
-	lines := []string{"Found " + builtin.Count(len(l.Schedules), "schedule")}
+	lines := []string{"Found " + plural.Count(len(l.Schedules), "schedule")}
 	for _, v := range l.Schedules {
 		lines = append(lines, v.Text())
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
@@ -94,7 +95,7 @@ type JobList struct {
 
 // Text returns one line per entry.
 func (l JobList) Text() string {
-	lines := []string{fmt.Sprintf("Found %s (showing %d)", builtin.Count(l.Total, "job"), len(l.Jobs))}
+	lines := []string{fmt.Sprintf("Found %s (showing %d)", plural.Count(l.Total, "job"), len(l.Jobs))}
 	for _, v := range l.Jobs {
 		lines = append(lines, v.summary())
 	}
@@ -134,7 +135,7 @@ type JobCounts struct {
 
 // Text returns it as one line.
 func (c JobCounts) Text() string {
-	return fmt.Sprintf("%s: %d pending, %d running, %d waiting, %d complete, %d failed, %d cancelled", builtin.Count(c.Total, "job"), c.Pending, c.Running, c.Waiting, c.Complete, c.Failed, c.Cancelled)
+	return fmt.Sprintf("%s: %d pending, %d running, %d waiting, %d complete, %d failed, %d cancelled", plural.Count(c.Total, "job"), c.Pending, c.Running, c.Waiting, c.Complete, c.Failed, c.Cancelled)
 }
 
 func (t jobTools) stats(ctx context.Context, _ tool.Call, _ struct{}) (JobCounts, error) {
@@ -291,7 +292,7 @@ func (r Replayed) Text() string {
 	case r.Error != nil:
 		text = "The script failed: " + r.Error.Text()
 	default:
-		text = fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", builtin.Count(r.Steps-r.Unused, "step"), r.Unused)
+		text = fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", plural.Count(r.Steps-r.Unused, "step"), r.Unused)
 	}
 	if len(r.Result) > 0 {
 		text += "\nResult: " + shortened(script.Pretty(r.Result), mostJobText)
@@ -346,14 +347,26 @@ const (
 	mostJournalText = 32 << 10
 )
 
-// summary returns one line, and the beginning of the error.
+// summary returns one line, and another with the error.
 func (v JobView) summary() string {
 	text := v.line()
-	if v.Error != nil {
-		message, _, _ := strings.Cut(v.Error.Message, "\n")
-		text += "\n  " + message
+	if problem := v.Problem(); problem != "" {
+		text += "\n  " + problem
 	}
 	return text
+}
+
+// Problem returns why the job failed, as one line.
+func (v JobView) Problem() string {
+	if v.Error == nil {
+		return ""
+	}
+	message := v.Error.Message
+	if _, cause, ok := strings.Cut(message, "\nError: "); ok { // below a heading
+		message = cause
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	return line
 }
 
 // line returns a job in one line.
@@ -431,7 +444,7 @@ func (p JobPoll) Text() string {
 	if p.TimedOut {
 		fmt.Fprintf(&b, "Poll timed out. %d completed, %d still pending.", len(p.Completed), len(p.Pending))
 	} else {
-		fmt.Fprintf(&b, "Poll complete. %s finished.", builtin.Count(len(p.Completed), "job"))
+		fmt.Fprintf(&b, "Poll complete. %s finished.", plural.Count(len(p.Completed), "job"))
 	}
 	limit := max(leastJobText, mostJobText/max(1, len(p.Completed)))
 	for i, v := range p.Completed {
@@ -450,7 +463,7 @@ func (p JobPoll) Text() string {
 // Text returns one line for each step, with the beginning of its outcome.
 func (j Journaled) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (showing %d)", builtin.Count(j.Total, "step"), len(j.Steps))
+	fmt.Fprintf(&b, "%s (showing %d)", plural.Count(j.Total, "step"), len(j.Steps))
 	next := j.from
 	for _, step := range j.Steps {
 		if b.Len() > mostJournalText {

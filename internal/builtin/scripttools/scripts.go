@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -292,7 +293,7 @@ func (f FoundScripts) Text() string {
 		return "No script matches."
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "Found %s (showing %d):", builtin.Count(f.Total, "script"), len(f.Scripts))
+	fmt.Fprintf(&out, "Found %s (showing %d):", plural.Count(f.Total, "script"), len(f.Scripts))
 	for _, s := range f.Scripts {
 		name := s.Name
 		name = cmp.Or(name, "(no name)")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -55,7 +56,7 @@ func (v SessionView) Text() string {
 	if v.Owner != "" {
 		text += " of " + v.Owner
 	}
-	return fmt.Sprintf("%s: %d turns, %d bytes, expires %s", text, v.Turns, v.Bytes, v.ExpiresAt.Format(time.RFC3339))
+	return fmt.Sprintf("%s: %s, %s, expires %s", text, plural.Count(v.Turns, "turn"), plural.Count(v.Bytes, "byte"), v.ExpiresAt.Format(time.RFC3339))
 }
 
 type sessionCreateIn struct {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/results"
 	"github.com/luanette/luanette/internal/tools/toolset"
@@ -59,7 +59,7 @@ func (t *Definition) write(b *strings.Builder) {
 		fmt.Fprintf(b, "output: %s\n", t.Output)
 	}
 	if t.LearnedFrom > 0 {
-		fmt.Fprintf(b, "output, learned from %s: %s\n", builtin.Count(t.LearnedFrom, "result"), t.Learned)
+		fmt.Fprintf(b, "output, learned from %s: %s\n", plural.Count(t.LearnedFrom, "result"), t.Learned)
 	}
 	if len(t.Annotations) > 0 {
 		fmt.Fprintf(b, "annotations: %s\n", t.Annotations)

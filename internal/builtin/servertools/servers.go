@@ -16,8 +16,8 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/suggest"
-	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -265,7 +265,7 @@ type Refreshed struct {
 
 // Text returns their number and names.
 func (r Refreshed) Text() string {
-	return fmt.Sprintf("%s has %s: %s", r.Namespace, builtin.Count(r.ToolCount, "tool"), strings.Join(r.Tools, ", "))
+	return fmt.Sprintf("%s has %s: %s", r.Namespace, plural.Count(r.ToolCount, "tool"), strings.Join(r.Tools, ", "))
 }
 
 func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Refreshed, error) {
@@ -387,14 +387,14 @@ func (v UpstreamView) Text() string {
 	case v.Attempt > 0:
 		fmt.Fprintf(&b, " (attempt %d)", v.Attempt)
 	case v.State == "connected":
-		fmt.Fprintf(&b, " (%s)", builtin.Count(v.Tools, "tool"))
+		fmt.Fprintf(&b, " (%s)", plural.Count(v.Tools, "tool"))
 	}
 	fmt.Fprintf(&b, "\n  %s", v.Endpoint)
 	if v.Stale {
-		fmt.Fprintf(&b, "\n  %s last known", builtin.Count(v.Tools, "tool"))
+		fmt.Fprintf(&b, "\n  %s last known", plural.Count(v.Tools, "tool"))
 	}
 	if v.CallCount > 0 {
-		fmt.Fprintf(&b, "\n  %s, %s, last: %s, p50 %g ms, p99 %g ms", builtin.Count(v.CallCount, "call"), builtin.Count(v.ErrorCount, "error"), v.LastTool, v.P50MS, v.P99MS)
+		fmt.Fprintf(&b, "\n  %s, %s, last: %s, p50 %g ms, p99 %g ms", plural.Count(v.CallCount, "call"), plural.Count(v.ErrorCount, "error"), v.LastTool, v.P50MS, v.P99MS)
 	}
 	if v.LastLine != "" {
 		fmt.Fprintf(&b, "\n  Last line: %s", v.LastLine)

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/chat/llm"
@@ -375,7 +376,7 @@ func (g group) names(out *strings.Builder) {
 // count writes only the number of tools.
 func (g group) count(out *strings.Builder) {
 	if len(g.tools) > 0 {
-		fmt.Fprintf(out, "%d tools; search_tools with this namespace lists them\n", len(g.tools))
+		fmt.Fprintf(out, "%s; search_tools with this namespace lists them\n", plural.Count(len(g.tools), "tool"))
 	}
 	g.empty(out)
 }

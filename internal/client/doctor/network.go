@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
@@ -228,7 +229,7 @@ func upstreamFindings(probe client.Probe) (list []Finding) {
 	case probe.NeedsLogin():
 		list = append(list, Finding{check, Problem, "asks for a login", "luanette upstream login " + probe.Namespace})
 	case probe.Works():
-		list = append(list, Finding{check, OK, fmt.Sprintf("connected, %d tools", probe.Tools), ""})
+		list = append(list, Finding{check, OK, "connected, " + plural.Count(probe.Tools, "tool"), ""})
 	case probe.State == string(upstream.StateAsleep):
 		list = append(list, Finding{check, OK, "asleep, started by the first call", ""})
 	default:

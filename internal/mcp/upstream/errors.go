@@ -86,7 +86,7 @@ func (c *connection) failedHint(now situation) string {
 	if errors.Is(now.err, exec.ErrNotFound) {
 		repair = fmt.Sprintf("install %s, or give its full path as command", c.spec.Load().Command)
 	}
-	return fmt.Sprintf("%s, then call tools_refresh, or change its settings; otherwise the next attempt is in %v",
+	return fmt.Sprintf("%s, or change its settings; then tools_refresh and Retry on the page connect at once, otherwise the next attempt is in %v",
 		repair, max(time.Until(now.next), 0).Round(time.Second))
 }
 

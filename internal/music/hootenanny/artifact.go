@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -93,7 +94,7 @@ func (v ArtifactView) Text() string {
 	if title == "" {
 		title = v.MIMEType
 	}
-	return fmt.Sprintf("%s: %s, %d bytes, by %s [%s]", v.ID, title, v.Size, v.Creator, strings.Join(v.Tags, ", "))
+	return fmt.Sprintf("%s: %s, %s, by %s [%s]", v.ID, title, plural.Count(v.Size, "byte"), v.Creator, strings.Join(v.Tags, ", "))
 }
 
 func (h *Backend) view(a Artifact) ArtifactView {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -46,7 +47,9 @@ type StoredContent struct {
 }
 
 // Text is one line.
-func (s StoredContent) Text() string { return fmt.Sprintf("Stored %d bytes as %s", s.Size, s.Hash) }
+func (s StoredContent) Text() string {
+	return fmt.Sprintf("Stored %s as %s", plural.Count(s.Size, "byte"), s.Hash)
+}
 
 func (h *Backend) casStore(ctx context.Context, _ tool.Call, in casStoreIn) (StoredContent, error) {
 	data, err := decodeBase64(in.Content)
@@ -88,7 +91,7 @@ type ContentInfo struct {
 
 // Text is one line.
 func (i ContentInfo) Text() string {
-	return fmt.Sprintf("%s: %s, %d bytes", i.Hash, i.MIMEType, i.Size)
+	return fmt.Sprintf("%s: %s, %s", i.Hash, i.MIMEType, plural.Count(i.Size, "byte"))
 }
 
 func (h *Backend) casInspect(ctx context.Context, _ tool.Call, in hashIn) (ContentInfo, error) {
@@ -280,7 +283,9 @@ type StoreStats struct {
 }
 
 // Text is one line.
-func (c StoreStats) Text() string { return fmt.Sprintf("%d contents, %d bytes", c.Items, c.Bytes) }
+func (c StoreStats) Text() string {
+	return plural.Count(c.Items, "content") + ", " + plural.Count(c.Bytes, "byte")
+}
 
 func (h *Backend) casStats(ctx context.Context, _ tool.Call, _ noArguments) (StoreStats, error) {
 	items, bytes, err := h.files.Stats(ctx)

@@ -8,8 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/plural"
 )
 
 // Kind says whether an event is good news, a problem or neither.
@@ -49,6 +52,16 @@ func (f fields) text(name string) string {
 	}
 }
 
+// placed returns what stands for a placeholder: a field, or the number in it with a noun.
+func (f fields) placed(form string) string {
+	parts := placeholder.FindStringSubmatch(form)
+	text := f.text(parts[1])
+	if n, err := strconv.Atoi(text); err == nil && parts[2] != "" {
+		return plural.Count(n, parts[2])
+	}
+	return text
+}
+
 // duration formats a number of milliseconds.
 func duration(number json.Number) string {
 	ms, _ := number.Float64()
@@ -66,7 +79,7 @@ func duration(number json.Number) string {
 // templates are the lines of event types, with the names of fields in braces.
 var templates = map[string]Line{
 	"upstream.connecting":        {Neutral, "{upstream}: connecting to {target}"},
-	"upstream.connected":         {Good, "{upstream}: connected, {tool_count} tools"},
+	"upstream.connected":         {Good, "{upstream}: connected, {tool_count tool}"},
 	"upstream.slow_start":        {Bad, "{upstream}: still starting after {seconds} s: {last_line}"},
 	"upstream.failed":            {Bad, "{upstream}: did not start {attempt} times in a row, next attempt in {delay_ms}: {error}"},
 	"upstream.reconnecting":      {Bad, "{upstream}: disconnected, attempt {attempt} in {delay_ms}: {error}"},
@@ -74,13 +87,13 @@ var templates = map[string]Line{
 	"upstream.needs_auth":        {Bad, "{upstream}: login required: {error}"},
 	"upstream.asleep":            {Neutral, "{upstream}: not started, connects on the first call"},
 	"upstream.removed":           {Neutral, "{upstream}: removed"},
-	"upstream.tools_refreshed":   {Neutral, "{upstream}: tool list updated, {tool_count} tools"},
+	"upstream.tools_refreshed":   {Neutral, "{upstream}: tool list updated, {tool_count tool}"},
 	"upstream.stderr":            {Neutral, "{upstream}: {line}"},
 	"upstream.garbage":           {Bad, "{upstream}: sent invalid output: {excerpt}"},
 	"sandbox.refused":            {Bad, "{name} was refused {action} of {object}"},
 	"sandbox.connection_refused": {Bad, "{server} was refused a connection to {host}:{port}: {reason}"},
 	"upstream.dropped":           {Bad, "{upstream}: {count} invalid tools ignored: {reasons}"},
-	"catalog.changed":            {Neutral, "tool list changed: {tools} tools"},
+	"catalog.changed":            {Neutral, "tool list changed: {tools tool}"},
 	"approval.requested":         {Bad, "approval requested: {subject}"},
 	"approval.agreed":            {Neutral, "approval of {subject}: {agreed} of {needed} agreed"},
 	"approval.settled":           {Neutral, "approval of {subject}: {status}"},
@@ -130,7 +143,7 @@ var functions = map[string]func(fields) Line{
 	"chat.turn_ended":    turnEnded,
 }
 
-var placeholder = regexp.MustCompile(`\{\w+\}`)
+var placeholder = regexp.MustCompile(`\{(\w+)(?: (\w+))?\}`)
 
 // Of describes an event, given its type and its data as JSON.
 func Of(kind string, data []byte) Line {
@@ -141,7 +154,7 @@ func Of(kind string, data []byte) Line {
 		f = fields{}
 	}
 	if p, ok := templates[kind]; ok {
-		p.Text = placeholder.ReplaceAllStringFunc(p.Text, func(name string) string { return f.text(strings.Trim(name, "{}")) })
+		p.Text = placeholder.ReplaceAllStringFunc(p.Text, f.placed)
 		return p
 	}
 	if describe, ok := functions[kind]; ok {
@@ -192,8 +205,8 @@ func jobFinished(f fields) Line {
 
 // missed says how many events were missed; a count of 0 means unknown.
 func missed(f fields) Line {
-	if count := f.text("count"); count != "0" {
-		return Line{Bad, count + " events missed"}
+	if f.text("count") != "0" {
+		return Line{Bad, f.placed("{count event}") + " missed"}
 	}
 	return Line{Bad, "events missed, number unknown"}
 }

@@ -12,6 +12,7 @@ func TestOf(t *testing.T) {
 		kind, data string
 		want       phrase.Line
 	}{
+		{"upstream.connected", `{"upstream":"far","tool_count":1}`, phrase.Line{Kind: phrase.Good, Text: "far: connected, 1 tool"}},
 		{"upstream.connected", `{"upstream":"far","tool_count":3}`, phrase.Line{Kind: phrase.Good, Text: "far: connected, 3 tools"}},
 		{"tool.flagged", `{"upstream":"far","name":"get","flags":[{"code":"hidden","text":"has hidden characters"},{"text":"asks for secrets"}]}`, phrase.Line{Kind: phrase.Neutral, Text: "far.get: has hidden characters; asks for secrets"}},
 		{"tool.call_ended", `{"namespace":"far","tool":"get","duration_ms":12.4}`, phrase.Line{Kind: phrase.Neutral, Text: "far.get: done in 12 ms"}},

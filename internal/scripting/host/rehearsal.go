@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -163,7 +164,7 @@ func (p *Planned) changes(after fileState) {
 	if p.Effect == "fs.append" {
 		p.Bytes -= p.before.size
 	}
-	p.Action = fmt.Sprintf("%s (%d bytes)", p.change, p.Bytes)
+	p.Action = fmt.Sprintf("%s (%s)", p.change, plural.Count(p.Bytes, "byte"))
 }
 
 // extend adds a write to the last entry if that writes the same file: opening a file,

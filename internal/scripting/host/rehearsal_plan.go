@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/textdiff"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -250,7 +251,7 @@ func Sized(v Value) string {
 	if v == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (%d bytes)", size(v))
+	return " (" + plural.Count(size(v), "byte") + ")"
 }
 
 func argument(e Effect, i int) Value {

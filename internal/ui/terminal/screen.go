@@ -9,6 +9,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/luanette/luanette/internal/base/plural"
 )
 
 // style is the look of a text.
@@ -86,7 +88,7 @@ func (m *model) header() string {
 		parts = append(parts, styles[yellow].Render(note))
 	}
 	if b.Missed > 0 {
-		parts = append(parts, styles[yellow].Render(fmt.Sprintf("%d events missed", b.Missed)))
+		parts = append(parts, styles[yellow].Render(plural.Count(b.Missed, "event")+" missed"))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("%.1f calls/s", b.perSecond(m.now()))), "  ")
 }
