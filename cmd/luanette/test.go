@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
@@ -93,10 +94,23 @@ func (c *testCommand) find() ([]testrun.Test, error) {
 	}
 	tests, err := testrun.Find(paths, filter)
 	if err == nil && len(tests) == 0 {
-		err = fault.New(fault.NotFound, "no tests found").
-			WithHint("a test is a function test_NAME in a file that ends in _test.lua, _test.js or _test.ts")
+		err = c.noTests(paths)
 	}
 	return tests, err
+}
+
+// noTests says why no test was chosen.
+func (c *testCommand) noTests(paths []string) error {
+	all, err := testrun.Find(paths, nil)
+	switch {
+	case err != nil:
+		return err
+	case len(all) > 0:
+		return fault.New(fault.NotFound, "--filter %s matches none of %s", c.Filter, builtin.Count(len(all), "test")).
+			WithHint("it is compared with FILE:NAME, such as %s:%s", filepath.ToSlash(shortPath(all[0].File.Path)), all[0].Name)
+	}
+	return fault.New(fault.NotFound, "no tests found").
+		WithHint("a test is a function test_NAME in a file that ends in _test.lua, _test.js or _test.ts")
 }
 
 func (c *testCommand) writeJUnit(report *testrun.Report) error {
@@ -236,6 +250,7 @@ type recordCommand struct {
 	Output  string        `short:"o" type:"path" placeholder:"FILE" help:"File to add to (default: mock of the upstream, otherwise NAME.mock.json)."`
 	Replace bool          `help:"Begin a new file instead of adding to it."`
 	Script  []string      `name:"run" type:"path" placeholder:"FILE" help:"Run a script whose calls are recorded; may be repeated."`
+	Param   []string      `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"A parameter for main(params) of the scripts of --run; KEY:=JSON passes JSON unchanged."`
 	Listen  *string       `short:"l" placeholder:"ADDR" help:"Address for clients whose calls are recorded (default 127.0.0.1:8081)."`
 	Wait    time.Duration `default:"30s" help:"How long to wait for the upstream."`
 }
@@ -253,6 +268,9 @@ server; docs/testing.md describes how calls are matched.`
 
 // Run records.
 func (c *recordCommand) Run(ctx context.Context, proc *process) error {
+	if len(c.Param) > 0 && len(c.Script) == 0 {
+		return fault.New(fault.InvalidParams, "-p is for the scripts of --run").WithHint("arguments of a tool are written without it: luanette record NAME TOOL key=value")
+	}
 	file, err := c.prepare(proc)
 	if err != nil {
 		return err
@@ -333,7 +351,7 @@ func (c *recordCommand) listAll(ctx context.Context, proc *process) error {
 // runScripts runs the scripts of --run.
 func (c *recordCommand) runScripts(ctx context.Context, proc *process) error {
 	for _, script := range c.Script {
-		run := runCommand{clientFlags: c.clientFlags(), languageFlag: c.languageFlag, File: script}
+		run := runCommand{clientFlags: c.clientFlags(), languageFlag: c.languageFlag, File: script, Param: c.Param}
 		if err := run.Run(ctx, proc); err != nil {
 			return err
 		}

@@ -61,6 +61,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"near key":                            {file: "databse = \"x\"\n", wants: []string{":1:1: unknown key \"databse\"", `did you mean "database"`}},
 		"near key in section":                 {file: "[log]\nlevle = \"info\"\n", wants: []string{":2:1: unknown key \"log.levle\"", `did you mean "log.level"`}},
 		"near key of upstream":                {file: "[upstreams.fs]\ncomand = \"x\"\n", wants: []string{"upstreams.fs.comand", `did you mean "upstreams.fs.command"`}},
+		"inline table":                        {file: "[upstreams.a]\ncommand = \"x\"\nfaults = { drp = 0.5 }\n", wants: []string{":3:12: unknown key \"upstreams.a.faults.drp\"", `did you mean "upstreams.a.faults.drop"`}},
+		"section of faults":                   {file: "[upstreams.a]\ncommand = \"x\"\n[upstreams.a.faults]\nfial = 0.5\n", wants: []string{":4:1: unknown key", `did you mean "upstreams.a.faults.fail"`}},
 		"two unknown keys":                    {file: "a_b = 1\n[log]\nfromat = \"json\"\n", wants: []string{":1:1: unknown key \"a_b\"", ":3:1: unknown key \"log.fromat\""}},
 		"wrong type":                          {file: "listen = 8081\n", wants: []string{":1:10: listen: expected string, got integer"}},
 		"bad duration":                        {file: "[mcp]\nsession_idle = \"soon\"\n", wants: []string{":2:", "mcp.session_idle: \"soon\" is not a duration"}},

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/config/toml"
+	"github.com/luanette/luanette/internal/mcp/faultinject"
 )
 
 // Sources are the sources of a configuration. In ascending precedence they are the
@@ -118,7 +119,7 @@ func (l *Loaded) readFile(path string) error {
 	err = toml.Decode(text, &l.Config)
 	var unknown *toml.StrictMissingError
 	if errors.As(err, &unknown) {
-		err = l.unknownKeys(unknown)
+		err = l.unknownKeys(string(text), unknown)
 	} else if err != nil {
 		err = decodeFault(path, string(text), err)
 	}
@@ -170,11 +171,17 @@ func keyAt(text string, line int) string {
 }
 
 // unknownKeys reports the keys that the decoder does not know.
-func (l *Loaded) unknownKeys(unknown *toml.StrictMissingError) error {
+func (l *Loaded) unknownKeys(text string, unknown *toml.StrictMissingError) error {
+	lines := strings.Split(text, "\n")
 	var problems, hints []string
 	for _, missing := range unknown.Errors {
 		line, column := missing.Position()
-		key := strings.Join(missing.Key(), ".")
+		path := missing.Key()
+		if line >= 1 && line <= len(lines) { // the decoder leaves out the keys of inline tables
+			last := len(path) - 1
+			path = slices.Concat(path[:last], inlineKeys(lines[line-1], column-1), path[last:])
+		}
+		key := strings.Join(path, ".")
 		problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", l.File, line, column, key))
 		if near := nearestKey(key); near != "" {
 			hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
@@ -184,6 +191,28 @@ func (l *Loaded) unknownKeys(unknown *toml.StrictMissingError) error {
 	return fault.New(fault.Config, "%s", strings.Join(problems, "\n")).WithHint("%s", strings.Join(hints, " "))
 }
 
+// inlineKeys returns the keys of the inline tables that are open at an offset of a line:
+// faults in "faults = { drp = 0.1 }".
+func inlineKeys(line string, offset int) (open []string) {
+	tokens := inlineToken().FindAllString(line[:min(max(offset, 0), len(line))], -1)
+	key := ""
+	for _, token := range tokens {
+		switch token {
+		case "{":
+			open = append(open, key)
+		case "}":
+			open = open[:max(len(open)-1, 0)]
+		case "=":
+		default:
+			key = strings.Trim(token, `"' `)
+		}
+	}
+	return open
+}
+
+// inlineToken matches a brace, an equals sign, a quoted text, or anything else between them.
+var inlineToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[{}=]|"(?:\\.|[^"\\])*"|'[^']*'|[^\s{}=,"']+`) })
+
 // nearestKey suggests a known key. A key of an upstream is compared with the
 // fields that any upstream has.
 func nearestKey(key string) string {
@@ -191,6 +220,9 @@ func nearestKey(key string) string {
 	prefix, known := "", settingKeys()
 	if len(parts) == 3 && parts[0] == "upstreams" {
 		prefix, key, known = parts[0]+"."+parts[1]+".", parts[2], keysOf[Upstream]()
+	}
+	if len(parts) == 4 && parts[0] == "upstreams" && parts[2] == "faults" {
+		prefix, key, known = strings.Join(parts[:3], ".")+".", parts[3], keysOf[faultinject.Faults]()
 	}
 	if len(parts) == 2 && parts[0] == "policy" {
 		prefix, key, known = "policy.", parts[1], keysOf[PolicyRule]()
