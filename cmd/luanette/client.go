@@ -9,16 +9,15 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -428,7 +427,7 @@ var (
 )
 
 // looksLikeHash matches the beginning of a hash.
-var looksLikeHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F]{4,64}$`) })
+var looksLikeHash = lazyregexp.New(`^[0-9a-fA-F]{4,64}$`)
 
 // scriptHash returns the hash of a stored script that a person gave by its beginning or
 // by its name.

@@ -10,16 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/govern/pin"
@@ -255,9 +254,7 @@ type traceCommand struct {
 }
 
 // asking are requests that commands and clients repeat to follow what others do.
-var asking = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(initialize|ping|server/discover|[a-z/]+/list|tools/call job_(poll|status|logs))$`)
-})
+var asking = lazyregexp.New(`^(initialize|ping|server/discover|[a-z/]+/list|tools/call job_(poll|status|logs))$`)
 
 // Help is shown by `luanette trace --help`.
 func (traceCommand) Help() string {

@@ -9,11 +9,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -218,7 +217,7 @@ func (r *repl) runCommand(ctx context.Context, line string) (quit bool) {
 
 // commandWord matches the beginning of a command. A slash alone is not enough, since
 // a line of JavaScript may begin with a regular expression.
-var commandWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/[a-z]+(\s|$)`) })
+var commandWord = lazyregexp.New(`^/[a-z]+(\s|$)`)
 
 func (r *repl) isCommand(line string) bool {
 	if r.language == script.JavaScript {

@@ -9,13 +9,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/peterh/liner"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
@@ -80,7 +79,7 @@ func newTerminal(history string, complete func(word string) []string) *terminal 
 }
 
 // lastWord returns the word that Tab completes.
-var lastWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\w.:]*$`) })
+var lastWord = lazyregexp.New(`[\w.:]*$`)
 
 func (t *terminal) Prompt(prompt string) (string, error) {
 	line, err := t.State.Prompt(prompt)

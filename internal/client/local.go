@@ -5,13 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -111,9 +110,7 @@ func (c *local) startForTool(ctx context.Context, name string, args json.RawMess
 }
 
 // namespaceInCode matches mcp.name, mcp["name"] and mcp.call("name".
-var namespaceInCode = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\bmcp(?:\.call\s*\(\s*["']|\s*\[\s*["']|\s*\.\s*)([A-Za-z][A-Za-z0-9_-]*)`)
-})
+var namespaceInCode = lazyregexp.New(`\bmcp(?:\.call\s*\(\s*["']|\s*\[\s*["']|\s*\.\s*)([A-Za-z][A-Za-z0-9_-]*)`)
 
 // namedIn returns the upstreams that a script names. They are started before it runs, so
 // that their start does not take from its time; others start when the script uses them.

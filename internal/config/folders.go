@@ -7,11 +7,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/config/toml"
 )
 
@@ -96,7 +95,7 @@ func (l *Loaded) UpstreamPlaces() map[string]string {
 	return found
 }
 
-var memberName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([A-Za-z][A-Za-z0-9_-]*)"\s*:\s*\{`) })
+var memberName = lazyregexp.New(`"([A-Za-z][A-Za-z0-9_-]*)"\s*:\s*\{`)
 
 // serverLines returns the line on which an mcpServers file first names each object. Its
 // servers are objects.

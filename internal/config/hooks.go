@@ -3,12 +3,12 @@ package config
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/config/trust"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -37,7 +37,7 @@ type Hook struct {
 }
 
 // hookNames are the names that a hook may have: they are part of its URL.
-var hookNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var hookNames = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // checkHooks refuses hooks that nobody could use, or anybody.
 func (c *Config) checkHooks() error {
@@ -52,7 +52,7 @@ func (c *Config) checkHooks() error {
 func (h Hook) check(name string) error {
 	scheme := webhook.Scheme(cmp.Or(h.Scheme, string(webhook.Secret)))
 	switch {
-	case !hookNames.MatchString(name):
+	case !hookNames().MatchString(name):
 		return fault.New(fault.Config, "hooks: %q cannot be the name of a hook", name).WithHint("use letters, digits, dots, _ and -: it is part of the URL")
 	case h.Script == "":
 		return fault.New(fault.Config, "hooks.%s: it has no script", name).WithHint("set script to a published script, the hash of a stored one, or a file")

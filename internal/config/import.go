@@ -3,11 +3,11 @@ package config
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/base/tagged"
@@ -113,10 +113,10 @@ func sameServer(a, b upstream.Spec, asked func(key string) bool) bool {
 
 // asks reports whether the client asks for the value of a variable or header.
 func (c *Candidate) asks(key string) bool {
-	return inputForm.MatchString(c.Spec.Env[key]) || inputForm.MatchString(c.Spec.Headers[key])
+	return inputForm().MatchString(c.Spec.Env[key]) || inputForm().MatchString(c.Spec.Headers[key])
 }
 
-var inputForm = regexp.MustCompile(`\$\{input:([^}]+)\}`)
+var inputForm = lazyregexp.New(`\$\{input:([^}]+)\}`)
 
 // mapTexts returns a spec with all its texts changed: those that may refer to secrets by
 // hidden, the others by shown.
@@ -132,7 +132,7 @@ func mapTexts(spec upstream.Spec, shown, hidden func(string) string) upstream.Sp
 
 // withoutInputs returns a spec in which inputs have some value, to validate the rest.
 func withoutInputs(spec upstream.Spec) upstream.Spec {
-	some := func(text string) string { return inputForm.ReplaceAllString(text, "x") }
+	some := func(text string) string { return inputForm().ReplaceAllString(text, "x") }
 	return mapTexts(spec, some, some)
 }
 
@@ -171,7 +171,7 @@ func Import(ctx context.Context, sources Sources, c Candidate, given map[string]
 	}
 	replace := func(with map[string]string) func(string) string {
 		return func(text string) string {
-			return inputForm.ReplaceAllStringFunc(text, func(form string) string { return with[inputForm.FindStringSubmatch(form)[1]] })
+			return inputForm().ReplaceAllStringFunc(text, func(form string) string { return with[inputForm().FindStringSubmatch(form)[1]] })
 		}
 	}
 	entry := mapTexts(c.Spec, replace(values), replace(references)).Settings

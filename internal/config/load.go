@@ -6,12 +6,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/config/toml"
 	"github.com/luanette/luanette/internal/mcp/faultinject"
@@ -146,9 +145,7 @@ func decodeFault(path, text string, err error) error {
 }
 
 // wrongType matches the decoder's error about a value of the wrong type.
-var wrongType = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^cannot (?:decode|unmarshal) TOML (\w+) into (?:struct field \S+|a Go value) of type (\S+)`)
-})
+var wrongType = lazyregexp.New(`^cannot (?:decode|unmarshal) TOML (\w+) into (?:struct field \S+|a Go value) of type (\S+)`)
 
 // keyAt returns the key on a line, with its section, for errors in which the decoder
 // names only the position.
@@ -211,7 +208,7 @@ func inlineKeys(line string, offset int) (open []string) {
 }
 
 // inlineToken matches a brace, an equals sign, a quoted text, or anything else between them.
-var inlineToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[{}=]|"(?:\\.|[^"\\])*"|'[^']*'|[^\s{}=,"']+`) })
+var inlineToken = lazyregexp.New(`[{}=]|"(?:\\.|[^"\\])*"|'[^']*'|[^\s{}=,"']+`)
 
 // nearestKey suggests a known key. A key of an upstream is compared with the
 // fields that any upstream has.

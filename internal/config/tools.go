@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/apis/command"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/config/trust"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/sandbox/profile"
@@ -46,7 +46,7 @@ const commandSpace = "commands"
 // inheritedByTools are the variables that every command gets.
 var inheritedByTools = []string{"PATH", "HOME", "LANG", "USER", "TMPDIR"}
 
-var toolNames = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,49}$`)
+var toolNames = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,49}$`)
 
 // checkTools refuses commands that cannot be run.
 func (c *Config) checkTools() error {
@@ -54,7 +54,7 @@ func (c *Config) checkTools() error {
 		return fault.New(fault.Config, "upstreams.%s: the tools of [tools] have that namespace", commandSpace).WithHint("give the upstream another name")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
-		if !toolNames.MatchString(name) {
+		if !toolNames().MatchString(name) {
 			return fault.New(fault.Config, "tools: %q cannot be the name of a tool", name).WithHint("use letters, digits, _ and -, at most 50, beginning with a letter")
 		}
 		given, err := c.Tools[name].read()

@@ -2,12 +2,12 @@ package command
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
@@ -43,7 +43,7 @@ const (
 	condition             // {{?name}}: no argument; the group needs it to be true
 )
 
-var placeholder = regexp.MustCompile(`\{\{\s*(\??)([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\s*\}\}`)
+var placeholder = lazyregexp.New(`\{\{\s*(\??)([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\s*\}\}`)
 
 // parse reads the templates of a command.
 func parse(c api.CommandTool) (*template, error) {
@@ -71,7 +71,7 @@ func parse(c api.CommandTool) (*template, error) {
 
 func parseArgument(text string, optional bool) (a argument, err error) {
 	rest := text
-	for at := placeholder.FindStringSubmatchIndex(rest); at != nil; at = placeholder.FindStringSubmatchIndex(rest) {
+	for at := placeholder().FindStringSubmatchIndex(rest); at != nil; at = placeholder().FindStringSubmatchIndex(rest) {
 		if at[0] > 0 {
 			a = append(a, part{text: rest[:at[0]]})
 		}

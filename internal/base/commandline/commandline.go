@@ -4,28 +4,28 @@ package commandline
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 var (
-	word        = regexp.MustCompile(`(?s)(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+`)
-	plainWord   = regexp.MustCompile(`^[^\s'"\\]+$`)
-	quotedPart  = regexp.MustCompile(`(?s)\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"`)
-	escapedChar = regexp.MustCompile(`(?s)\\(.)`)
+	word        = lazyregexp.New(`(?s)(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+`)
+	plainWord   = lazyregexp.New(`^[^\s'"\\]+$`)
+	quotedPart  = lazyregexp.New(`(?s)\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"`)
+	escapedChar = lazyregexp.New(`(?s)\\(.)`)
 )
 
 // Split splits a line at spaces, as shells do: quotes keep a word together, a backslash
 // makes the next character an ordinary one. Nothing is expanded. ok is false if a quote is
 // not closed.
 func Split(line string) (words []string, ok bool) {
-	if strings.TrimSpace(word.ReplaceAllString(line, "")) != "" {
+	if strings.TrimSpace(word().ReplaceAllString(line, "")) != "" {
 		return nil, false
 	}
-	for _, part := range word.FindAllString(line, -1) {
-		words = append(words, quotedPart.ReplaceAllStringFunc(part, unquote))
+	for _, part := range word().FindAllString(line, -1) {
+		words = append(words, quotedPart().ReplaceAllStringFunc(part, unquote))
 	}
 	return words, true
 }
@@ -35,14 +35,14 @@ func unquote(part string) string {
 	if part[0] == '\'' {
 		return part[1 : len(part)-1]
 	}
-	return escapedChar.ReplaceAllString(strings.TrimSuffix(strings.TrimPrefix(part, `"`), `"`), "$1")
+	return escapedChar().ReplaceAllString(strings.TrimSuffix(strings.TrimPrefix(part, `"`), `"`), "$1")
 }
 
 // Join is the inverse of Split.
 func Join(words []string) string {
 	quoted := make([]string, len(words))
 	for i, one := range words {
-		if quoted[i] = one; !plainWord.MatchString(one) {
+		if quoted[i] = one; !plainWord().MatchString(one) {
 			quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(one) + `"`
 		}
 	}

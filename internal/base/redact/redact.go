@@ -6,11 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/plural"
 )
 
@@ -285,11 +285,11 @@ func Args(args []string) []string {
 }
 
 // assignment matches "key=value" or "Key: value", as a flag or not.
-var assignment = regexp.MustCompile(`^(-*[A-Za-z][\w.-]*)(=|:\s+)(.+)$`)
+var assignment = lazyregexp.New(`^(-*[A-Za-z][\w.-]*)(=|:\s+)(.+)$`)
 
 // word hides the secrets in one argument.
 func word(arg string) string {
-	if m := assignment.FindStringSubmatch(arg); m != nil {
+	if m := assignment().FindStringSubmatch(arg); m != nil {
 		if Secret(m[1]) {
 			return m[1] + m[2] + Hidden
 		}
@@ -317,8 +317,8 @@ func address(u *url.URL) string {
 var keyPrefixes = []string{"sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xapp-", "AKIA", "AIza", "eyJ", "npm_", "hf_", "Bearer "}
 
 var (
-	keyShape = regexp.MustCompile(`^[A-Za-z0-9+/_=-]{32,}$`)
-	letters  = regexp.MustCompile(`[A-Za-z]`)
+	keyShape = lazyregexp.New(`^[A-Za-z0-9+/_=-]{32,}$`)
+	letters  = lazyregexp.New(`[A-Za-z]`)
 )
 
 // looksLikeKey reports whether a word looks generated: it has a known prefix, or is a
@@ -330,8 +330,8 @@ func looksLikeKey(word string) bool {
 		}
 	}
 	isPath := strings.HasPrefix(word, "/") || strings.Count(word, "/") > 1
-	isName := strings.Count(word, "-") > 3 || !strings.ContainsAny(word, "0123456789") || !letters.MatchString(word)
-	return keyShape.MatchString(word) && !isPath && !isName
+	isName := strings.Count(word, "-") > 3 || !strings.ContainsAny(word, "0123456789") || !letters().MatchString(word)
+	return keyShape().MatchString(word) && !isPath && !isName
 }
 
 // quoted quotes words that contain spaces.

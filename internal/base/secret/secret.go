@@ -15,13 +15,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/zalando/go-keyring"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 // Hidden is shown in place of a secret.
@@ -191,7 +191,7 @@ type Finder struct {
 	Problem func(reference string, cause error) error // makes the error of a reference; may be nil
 }
 
-var reference = regexp.MustCompile(`\$\{(env|file|keyring):([^}]*)\}`)
+var reference = lazyregexp.New(`\$\{(env|file|keyring):([^}]*)\}`)
 
 // maxFile is the largest file of a secret, in bytes.
 const maxFile = 64 << 10
@@ -200,8 +200,8 @@ const maxFile = 64 << 10
 // the secret itself.
 func (f Finder) Find(text string) (Text, error) {
 	var failed error
-	found := reference.ReplaceAllStringFunc(text, func(form string) string {
-		parts := reference.FindStringSubmatch(form)
+	found := reference().ReplaceAllStringFunc(text, func(form string) string {
+		parts := reference().FindStringSubmatch(form)
 		value, err := f.lookup(parts[1], parts[2])
 		if err != nil && failed == nil {
 			failed = f.problem(form, err)
@@ -269,14 +269,14 @@ func (f Finder) file(path string) (string, error) {
 }
 
 // IsReference reports whether text is a reference to a secret.
-func IsReference(text string) bool { return reference.MatchString(text) }
+func IsReference(text string) bool { return reference().MatchString(text) }
 
-var onlyReferences = regexp.MustCompile(`^(?:Bearer |Basic |Token )?(?:\$\{(?:env|file|keyring):[^}]*\})+$`)
+var onlyReferences = lazyregexp.New(`^(?:Bearer |Basic |Token )?(?:\$\{(?:env|file|keyring):[^}]*\})+$`)
 
 // Shown returns a configured secret for display: references unchanged, anything else
 // hidden.
 func Shown(text string) string {
-	if text == "" || onlyReferences.MatchString(text) {
+	if text == "" || onlyReferences().MatchString(text) {
 		return text
 	}
 	return Hidden

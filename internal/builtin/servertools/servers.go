@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/suggest"
@@ -89,7 +88,7 @@ type connectIn struct {
 	WaitMS    *int              `json:"wait_ms,omitempty" jsonschema:"how long to wait for the connection in milliseconds (default 2000); connecting continues in the background" min:"0" max:"30000"`
 }
 
-var namespacePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
+var namespacePattern = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (UpstreamView, error) {
 	name, org := principal.SplitNamespace(in.Namespace)

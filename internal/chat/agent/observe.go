@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -16,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -429,7 +428,7 @@ func (o outcome) reason() string {
 }
 
 // codeLine matches the position of a failure in code: "file:12:" or "line 12".
-var codeLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?::|\bline )(\d+)\b`) })
+var codeLine = lazyregexp.New(`(?::|\bline )(\d+)\b`)
 
 func lineIn(text string) int {
 	m := codeLine().FindStringSubmatch(text)

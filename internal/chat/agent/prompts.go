@@ -5,14 +5,13 @@ import (
 	"embed"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/chat/llm"
 )
@@ -110,7 +109,7 @@ func (t *turn) writeSystem() string {
 }
 
 // remarks matches comments in prompts: %% comment %%.
-var remarks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)%%.*?%%`) })
+var remarks = lazyregexp.New(`(?s)%%.*?%%`)
 
 // fill removes comments from a slot's text and replaces variables.
 func (t *turn) fill(text string) string {

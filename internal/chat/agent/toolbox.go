@@ -7,13 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
@@ -179,7 +178,7 @@ func acceptable(schema json.RawMessage) json.RawMessage {
 }
 
 // propertyName matches parameter names that providers accept.
-var propertyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`) })
+var propertyName = lazyregexp.New(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // without returns an object schema without a property.
 func without(schema json.RawMessage, property string) json.RawMessage {

@@ -7,13 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/turn"
 )
@@ -171,7 +170,7 @@ func (c *caller) due() int {
 
 // sentenceEnd matches the end of a sentence with the space after it, because a point may
 // also be part of a number.
-var sentenceEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[.!?]["'”’)\]]*\s+`) })
+var sentenceEnd = lazyregexp.New(`[.!?]["'”’)\]]*\s+`)
 
 // flush sends all buffered text.
 func (c *caller) flush(ctx context.Context) {

@@ -3,19 +3,18 @@ package chatapi
 import (
 	"encoding/json"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // object is a part of the document.
 type object = map[string]any
 
-var pathParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(\w+)\}`) })
+var pathParameter = lazyregexp.New(`\{(\w+)\}`)
 
 // document is the OpenAPI document, made from the same table and types that handle requests.
 func document(version string) object {

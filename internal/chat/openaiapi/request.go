@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/failure"
@@ -111,7 +110,7 @@ func (q *Request) check() error {
 }
 
 // toolName matches the names of tools that providers allow.
-var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
+var toolName = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 // clientTools returns the client's tools and whether one must be called.
 func (q *Request) clientTools() (tools agent.ClientTools, err error) {

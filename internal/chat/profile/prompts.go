@@ -2,11 +2,10 @@ package profile
 
 import (
 	"context"
-	"regexp"
 	"slices"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -77,7 +76,7 @@ type Mode struct {
 	Prompts     agent.Prompts `json:"overrides"`
 }
 
-var modeName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`) })
+var modeName = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // Modes are the modes of organisations.
 type Modes struct{ table *table }

@@ -10,11 +10,10 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/profile"
@@ -102,7 +101,7 @@ const (
 	usualPriority = 50
 )
 
-var serverID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
+var serverID = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Check validates the server.
 func (s Server) Check() error {

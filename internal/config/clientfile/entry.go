@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
@@ -159,7 +158,7 @@ func (e entryReader) oauth() upstream.OAuth {
 	}
 	e.raw = raw
 	o := upstream.OAuth{ClientID: e.text("clientId", "client_id"), Issuer: e.text("issuer")}
-	o.ClientSecret = plainVariable.ReplaceAllString(e.text("clientSecret", "client_secret"), "$${env:$1}") // found when it is used
+	o.ClientSecret = plainVariable().ReplaceAllString(e.text("clientSecret", "client_secret"), "$${env:$1}") // found when it is used
 	if _, scopes := e.find("scopes", "scope"); scopes != nil {
 		if text, ok := rawjson.Text(scopes); ok {
 			o.Scopes = strings.Fields(text)
@@ -180,7 +179,7 @@ func (e entryReader) oauth() upstream.OAuth {
 	return o
 }
 
-var firstLetter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]`) })
+var firstLetter = lazyregexp.New(`^[A-Za-z]`)
 
 // name is the namespace: the one in the file, or the key with invalid characters
 // replaced.
@@ -495,11 +494,11 @@ const (
 )
 
 var (
-	dollarName    = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
-	braceForm     = regexp.MustCompile(`\{(env|file):([^}]*)\}`)
-	secretsForm   = regexp.MustCompile(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z0-9_.-]+)\s*\}\}`)
-	plainVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
-	inputForm     = regexp.MustCompile(`\$\{input:([^}]+)\}`)
+	dollarName    = lazyregexp.New(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	braceForm     = lazyregexp.New(`\{(env|file):([^}]*)\}`)
+	secretsForm   = lazyregexp.New(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z0-9_.-]+)\s*\}\}`)
+	plainVariable = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	inputForm     = lazyregexp.New(`\$\{input:([^}]+)\}`)
 )
 
 func (f forms) convert(text string) string {
@@ -508,17 +507,17 @@ func (f forms) convert(text string) string {
 	}
 	switch f.variables {
 	case Shell:
-		text = dollarName.ReplaceAllString(text, "${${1}}")
+		text = dollarName().ReplaceAllString(text, "${${1}}")
 	case OpenCode:
-		text = braceForm.ReplaceAllStringFunc(text, f.brace)
+		text = braceForm().ReplaceAllStringFunc(text, f.brace)
 	case Continue:
-		text = secretsForm.ReplaceAllStringFunc(text, func(form string) string {
-			name := secretsForm.FindStringSubmatch(form)[1]
+		text = secretsForm().ReplaceAllStringFunc(text, func(form string) string {
+			name := secretsForm().FindStringSubmatch(form)[1]
 			f.ask(Input{ID: name, Description: "Continue keeps it as a secret", Secret: true})
 			return "${input:" + name + "}"
 		})
 	}
-	for _, m := range inputForm.FindAllStringSubmatch(text, -1) {
+	for _, m := range inputForm().FindAllStringSubmatch(text, -1) {
 		f.ask(Input{ID: m[1]})
 	}
 	return f.folders(text)
@@ -526,7 +525,7 @@ func (f forms) convert(text string) string {
 
 // brace converts a form of opencode.
 func (f forms) brace(form string) string {
-	m := braceForm.FindStringSubmatch(form)
+	m := braceForm().FindStringSubmatch(form)
 	if m[1] == "env" {
 		return "${env:" + m[2] + "}"
 	}

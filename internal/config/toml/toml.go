@@ -6,10 +6,10 @@ package toml
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
@@ -61,10 +61,10 @@ func encodeTable(out []byte, path []string, object json.RawMessage) []byte {
 	return out
 }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var bareKey = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 func appendKey(out []byte, key string) []byte {
-	if bareKey.MatchString(key) {
+	if bareKey().MatchString(key) {
 		return append(out, key...)
 	}
 	return rawjson.AppendText(out, key)

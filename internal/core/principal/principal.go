@@ -8,12 +8,12 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 // Principal is the authenticated caller. Endpoints put it into the context, and all
@@ -398,11 +398,11 @@ func (p Principal) Limited() (list []Limited) {
 	return list
 }
 
-var orgName = regexp.MustCompile(`^[A-Za-z0-9](-?[A-Za-z0-9])*$`)
+var orgName = lazyregexp.New(`^[A-Za-z0-9](-?[A-Za-z0-9])*$`)
 
 // CheckOrg refuses names of organisations that cannot be part of the name of a namespace.
 func CheckOrg(name string) error {
-	if len(name) > 32 || !orgName.MatchString(name) {
+	if len(name) > 32 || !orgName().MatchString(name) {
 		return fault.New(fault.InvalidParams, "%q cannot be the name of an organisation", name).
 			WithHint("use up to 32 letters, digits and single hyphens")
 	}

@@ -10,7 +10,6 @@ import (
 	"embed"
 	"errors"
 	"log/slog"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
@@ -84,12 +84,12 @@ type Value struct {
 	Updated time.Time `json:"updated"`
 }
 
-var validName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+var validName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
 // Set stores a value of an owner.
 func (s *Store) Set(ctx context.Context, org, owner, name, text string) error {
 	switch {
-	case !validName.MatchString(name):
+	case !validName().MatchString(name):
 		return fault.New(fault.InvalidParams, "the name %q", name).WithHint("use up to 64 letters, digits and _, for example GITHUB_TOKEN")
 	case text == "" || len(text) > maxValue || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
 		return fault.New(fault.InvalidParams, "the value of %s cannot be used", name).WithHint("a value is one line of 1 to %d bytes", maxValue)

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -235,12 +235,10 @@ func maskMember(key, text string, isContent bool, hide func(string) string) stri
 
 // digest matches SHA-1 and SHA-256 in hexadecimal, such as the names of commits. They look
 // like keys, but are what many requests differ in.
-var digest = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\b([0-9a-f]{40}|[0-9a-f]{64})\b`)
-})
+var digest = lazyregexp.New(`\b([0-9a-f]{40}|[0-9a-f]{64})\b`)
 
 // placeholder stands for a digest while the rest of a text is masked.
-var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x00[0-9]+\x00") })
+var placeholder = lazyregexp.New("\x00[0-9]+\x00")
 
 // hideText masks a text, except for digests that are not the value of a secret setting.
 func hideText(text string, hide func(string) string) string {

@@ -3,11 +3,11 @@ package registry
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 // Need is a value that a person can give.
@@ -208,11 +208,11 @@ func (r *resolver) given(name, value string, in Input, hidden bool) string {
 	return reference
 }
 
-var variable = regexp.MustCompile(`\{([A-Za-z0-9_.-]+)\}`)
+var variable = lazyregexp.New(`\{([A-Za-z0-9_.-]+)\}`)
 
 // fill replaces the variables in a text. Unknown ones stay.
 func (r *resolver) fill(text string, variables map[string]Input, hidden bool) string {
-	return variable.ReplaceAllStringFunc(text, func(form string) string {
+	return variable().ReplaceAllStringFunc(text, func(form string) string {
 		name := form[1 : len(form)-1]
 		in, known := variables[name]
 		if !known {

@@ -7,15 +7,14 @@ import (
 	"maps"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/base/suggest"
@@ -210,7 +209,7 @@ func urlProblem(raw string) error {
 	return nil
 }
 
-var validName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
+var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // transport resolves Auto as far as possible from the spec alone.
 func (s Spec) transport() string {

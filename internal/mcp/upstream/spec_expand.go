@@ -56,7 +56,7 @@ func (e expander) variable(form string) string {
 	if e.secret && (strings.HasPrefix(inner, "file:") || strings.HasPrefix(inner, "keyring:")) {
 		return form
 	}
-	if personalForm.MatchString(form) { // replaced for each person
+	if personalForm().MatchString(form) { // replaced for each person
 		return form
 	}
 	name, fallback, hasFallback := strings.Cut(strings.TrimPrefix(inner, "env:"), ":-")

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -93,10 +93,10 @@ func (s Spec) programName() string {
 
 // personalForm is a variable with a property of the person, or a value that the person has
 // stored: ${person.email}, ${personal:GITHUB_TOKEN}.
-var personalForm = regexp.MustCompile(`\$\{(?:person\.([a-z]+)|personal:([A-Za-z_][A-Za-z0-9_]{0,63}))\}`)
+var personalForm = lazyregexp.New(`\$\{(?:person\.([a-z]+)|personal:([A-Za-z_][A-Za-z0-9_]{0,63}))\}`)
 
 // looksPersonal matches also what is not quite such a variable, to report it.
-var looksPersonal = regexp.MustCompile(`\$\{person(al)?[.:][^}]*\}`)
+var looksPersonal = lazyregexp.New(`\$\{person(al)?[.:][^}]*\}`)
 
 // personProperties are the names after ${person.
 var personProperties = map[string]func(Person) string{
@@ -126,14 +126,14 @@ func (s Spec) query() string {
 // needsPerson reports whether the server cannot be reached without a person.
 func (s Spec) needsPerson() bool {
 	open, secret := s.personalTexts()
-	return slices.ContainsFunc(slices.Concat(open, secret), personalForm.MatchString)
+	return slices.ContainsFunc(slices.Concat(open, secret), personalForm().MatchString)
 }
 
 // sharedProblem reports variables of people in a spec that acts for nobody in particular.
 func (s Spec) sharedProblem() error {
 	open, secret := s.personalTexts()
 	for _, text := range slices.Concat(open, secret) {
-		if form := personalForm.FindString(text); form != "" {
+		if form := personalForm().FindString(text); form != "" {
 			return fmt.Errorf("%s needs login = \"each\": this connection is for everybody", form)
 		}
 	}
@@ -146,17 +146,17 @@ func (s Spec) variableProblem() error {
 	open, secret := s.personalTexts()
 	address, _, _ := strings.Cut(s.URL, "?")
 	for _, text := range []string{address, s.Command, s.Cwd, s.EnvFile} {
-		if form := looksPersonal.FindString(text); form != "" {
+		if form := looksPersonal().FindString(text); form != "" {
 			return fmt.Errorf("%s can be in headers, env, args and the query of the url only", form)
 		}
 	}
-	for _, form := range looksPersonal.FindAllString(strings.Join(slices.Concat(open, secret), "\n"), -1) {
-		parts := personalForm.FindStringSubmatch(form)
+	for _, form := range looksPersonal().FindAllString(strings.Join(slices.Concat(open, secret), "\n"), -1) {
+		parts := personalForm().FindStringSubmatch(form)
 		if parts == nil || parts[1] != "" && personProperties[parts[1]] == nil {
 			return fmt.Errorf("%s is not known: there are ${person.id}, ${person.name}, ${person.email}, ${person.org} and ${personal:NAME}", form)
 		}
 	}
-	for _, parts := range personalForm.FindAllStringSubmatch(strings.Join(open, "\n"), -1) {
+	for _, parts := range personalForm().FindAllStringSubmatch(strings.Join(open, "\n"), -1) {
 		if parts[2] != "" {
 			return fmt.Errorf("%s can be in headers and env only: arguments and addresses are not kept secret", parts[0])
 		}
@@ -175,7 +175,7 @@ func (v *personalValues) replace(text string) string {
 	if v == nil {
 		return text
 	}
-	return personalForm.ReplaceAllStringFunc(text, func(form string) string { return v.values[form] })
+	return personalForm().ReplaceAllStringFunc(text, func(form string) string { return v.values[form] })
 }
 
 // secrets are the values that must not be shown.
@@ -194,7 +194,7 @@ func (o *Options) resolve(ctx context.Context, spec Spec) (Spec, error) {
 	found := &personalValues{values: map[string]string{}}
 	open, secret := spec.personalTexts()
 	for _, text := range slices.Concat(open, secret) {
-		for _, parts := range personalForm.FindAllStringSubmatch(text, -1) {
+		for _, parts := range personalForm().FindAllStringSubmatch(text, -1) {
 			value, err := o.personalValue(ctx, spec, parts[1], parts[2])
 			if err != nil {
 				return spec, err
@@ -215,7 +215,7 @@ func (o *Options) resolve(ctx context.Context, spec Spec) (Spec, error) {
 	}
 	if query := spec.query(); query != "" {
 		address, _, _ := strings.Cut(spec.URL, "?")
-		spec.URL = address + "?" + personalForm.ReplaceAllStringFunc(query, func(form string) string { return url.QueryEscape(found.values[form]) })
+		spec.URL = address + "?" + personalForm().ReplaceAllStringFunc(query, func(form string) string { return url.QueryEscape(found.values[form]) })
 	}
 	return spec, nil
 }
@@ -257,7 +257,7 @@ func (o *Options) storedValue(ctx context.Context, spec Spec, name string) (stri
 // plainArgument reports whether the values in an argument can neither be taken for an
 // option nor mean anything to a shell.
 func plainArgument(arg string, found *personalValues) bool {
-	for _, at := range personalForm.FindAllStringIndex(arg, -1) {
+	for _, at := range personalForm().FindAllStringIndex(arg, -1) {
 		value := found.values[arg[at[0]:at[1]]]
 		if at[0] == 0 && strings.HasPrefix(value, "-") || strings.ContainsFunc(value, func(r rune) bool {
 			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("@._+-", r)

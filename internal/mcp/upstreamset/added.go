@@ -5,13 +5,12 @@ import (
 	"context"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
@@ -338,7 +337,7 @@ type Orgs struct {
 // orgTransports are those of MCP over HTTP.
 var orgTransports = []string{"", "auto", "http", "sse"}
 
-var orgUpstreamName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
+var orgUpstreamName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // List returns the upstreams that were added for an organisation.
 func (o *Orgs) List(org string) []Status {

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -30,9 +30,7 @@ const (
 )
 
 // projectForm takes milliseconds to compile, so that it waits for its first use.
-var projectForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[\pL\pN]([\pL\pN ._-]{0,62}[\pL\pN._-])?$`)
-})
+var projectForm = lazyregexp.New(`^[\pL\pN]([\pL\pN ._-]{0,62}[\pL\pN._-])?$`)
 
 func checkProject(name string) error {
 	if !projectForm().MatchString(name) {

@@ -7,11 +7,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/plural"
 )
 
@@ -54,7 +54,7 @@ func (f fields) text(name string) string {
 
 // placed returns what stands for a placeholder: a field, or the number in it with a noun.
 func (f fields) placed(form string) string {
-	parts := placeholder.FindStringSubmatch(form)
+	parts := placeholder().FindStringSubmatch(form)
 	text := f.text(parts[1])
 	if n, err := strconv.Atoi(text); err == nil && parts[2] != "" {
 		return plural.Count(n, parts[2])
@@ -143,7 +143,7 @@ var functions = map[string]func(fields) Line{
 	"chat.turn_ended":    turnEnded,
 }
 
-var placeholder = regexp.MustCompile(`\{(\w+)(?: (\w+))?\}`)
+var placeholder = lazyregexp.New(`\{(\w+)(?: (\w+))?\}`)
 
 // Of describes an event, given its type and its data as JSON.
 func Of(kind string, data []byte) Line {
@@ -154,7 +154,7 @@ func Of(kind string, data []byte) Line {
 		f = fields{}
 	}
 	if p, ok := templates[kind]; ok {
-		p.Text = placeholder.ReplaceAllStringFunc(p.Text, f.placed)
+		p.Text = placeholder().ReplaceAllStringFunc(p.Text, f.placed)
 		return p
 	}
 	if describe, ok := functions[kind]; ok {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -30,8 +30,8 @@ type fileCall struct {
 type fileEdit struct{ old, new string }
 
 var (
-	writesFile = regexp.MustCompile(`(?i)(write|save|edit|update|replace|create|put).*(file|text|document|content|note)|^(write|edit|save|str_replace)`)
-	readsFile  = regexp.MustCompile(`(?i)^(read|get|view|cat|open)(_?(text|whole))?(_?(file|document|note|content))?s?(_?(text|contents?))?$`)
+	writesFile = lazyregexp.New(`(?i)(write|save|edit|update|replace|create|put).*(file|text|document|content|note)|^(write|edit|save|str_replace)`)
+	readsFile  = lazyregexp.New(`(?i)^(read|get|view|cat|open)(_?(text|whole))?(_?(file|document|note|content))?s?(_?(text|contents?))?$`)
 
 	pathKeys    = []string{"path", "file_path", "filePath", "filepath", "filename", "file", "uri"}
 	contentKeys = []string{"content", "contents", "text", "file_text", "fileText", "data"}
@@ -47,7 +47,7 @@ func asFileCall(e Effect) (c fileCall, ok bool) {
 		raw = relayed
 	}
 	var args map[string]any
-	if e.Name != callEffect || c.tool.Space == "" || !writesFile.MatchString(c.tool.Name) || json.Unmarshal(raw, &args) != nil {
+	if e.Name != callEffect || c.tool.Space == "" || !writesFile().MatchString(c.tool.Name) || json.Unmarshal(raw, &args) != nil {
 		return c, false
 	}
 	if c.key, c.path, _ = textAt(args, pathKeys); c.path == "" {
@@ -153,7 +153,7 @@ func (f upstreamFile) bytes() []byte {
 	return []byte(f.text)
 }
 
-var missingFile = regexp.MustCompile(`(?i)ENOENT|no such file|does not exist|not found`)
+var missingFile = lazyregexp.New(`(?i)ENOENT|no such file|does not exist|not found`)
 
 // readFile reads a file with a tool of the server; problem says why it cannot.
 func (r *Rehearsal) readFile(ctx context.Context, c fileCall) (f upstreamFile, problem string) {
@@ -174,7 +174,7 @@ func (r *Rehearsal) readFile(ctx context.Context, c fileCall) (f upstreamFile, p
 		return f, err.Error()
 	case !view.IsError && len(view.Content) == 1:
 		return upstreamFile{text, true}, ""
-	case view.IsError && missingFile.MatchString(text):
+	case view.IsError && missingFile().MatchString(text):
 		return f, ""
 	default:
 		return f, redact.Cut(reader.String()+": "+text, 200)
@@ -187,7 +187,7 @@ func (r *Rehearsal) readFile(ctx context.Context, c fileCall) (f upstreamFile, p
 func (r *Rehearsal) readerFor(ctx context.Context, c fileCall) (ref tool.Ref, ok bool) {
 	var found []tool.Info
 	for _, info := range r.toolsOf(ctx, c.tool.Space) {
-		if info.Hints.ReadOnly && readsFile.MatchString(info.Name) && takesOnly(info.Input, c.key) {
+		if info.Hints.ReadOnly && readsFile().MatchString(info.Name) && takesOnly(info.Input, c.key) {
 			found = append(found, info)
 		}
 	}

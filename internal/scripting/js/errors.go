@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	iter "maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 // Error is an exception that a script did not catch, or a syntax error. Positions are
@@ -60,7 +59,7 @@ func (f Frame) String() string {
 }
 
 // frameLine matches a line of a stack: a function with its position, or a position.
-var frameLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*at (?:(.*) \()?(.*?):(\d+)(?::(\d+))?\)?$`) })
+var frameLine = lazyregexp.New(`^\s*at (?:(.*) \()?(.*?):(\d+)(?::(\d+))?\)?$`)
 
 // parseStack parses a stack as the engine writes it. It omits frames of the prelude and of
 // native functions, and maps positions to the original source.

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 const defaultName = "script.js"
@@ -97,7 +96,7 @@ func (r *run) start(ctx context.Context) (value, error) {
 }
 
 // redeclaration matches the engine's error for a second let, const or class.
-var redeclaration = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^redeclaration of '(.*)'$`) })
+var redeclaration = lazyregexp.New(`^redeclaration of '(.*)'$`)
 
 // redeclared returns the variable whose second declaration made the engine refuse a
 // session's script before any of it ran.
@@ -210,7 +209,7 @@ func (r *run) compileAs(ctx context.Context, text string, mapping sourceMap) (va
 	return code, nil
 }
 
-var moduleSyntax = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*(import\s*[\w{*"']|export\s+[\w{*])`) })
+var moduleSyntax = lazyregexp.New(`(?m)^\s*(import\s*[\w{*"']|export\s+[\w{*])`)
 
 // refuse makes a syntax error readable.
 func (r *run) refuse(e *Error) error {

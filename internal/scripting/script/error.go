@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -360,7 +360,7 @@ func lineAt(source string, number int) string {
 	return strings.TrimRight(lines[number-1], " \t\r")
 }
 
-var atLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^\s:]+):(\d+): `) })
+var atLine = lazyregexp.New(`^([^\s:]+):(\d+): `)
 
 // lineOf returns the line of a message that begins with the script's position.
 func lineOf(err error, script string) int {
@@ -372,16 +372,12 @@ func lineOf(err error, script string) int {
 }
 
 var (
-	nilField       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`nil value \(field '([^']+)'\)`) })
-	undefinedField = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`cannot read propert(?:y|ies) '([^']+)' of undefined|Cannot read properties of undefined \(reading '([^']+)'\)`)
-	})
+	nilField       = lazyregexp.New(`nil value \(field '([^']+)'\)`)
+	undefinedField = lazyregexp.New(`cannot read propert(?:y|ies) '([^']+)' of undefined|Cannot read properties of undefined \(reading '([^']+)'\)`)
 
 	// toolPattern matches tools in scripts: mcp.ns.tool, mcp.ns["tool"] and
 	// mcp.call("ns", "tool").
-	toolPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\bmcp\.(\w+)(?:\.(\w+)|\[\s*["']([^"'\]]+)["']\s*\])|\bmcp\.call\(\s*["']([^"']+)["']\s*,\s*["']([^"']+)["']`)
-	})
+	toolPattern = lazyregexp.New(`\bmcp\.(\w+)(?:\.(\w+)|\[\s*["']([^"'\]]+)["']\s*\])|\bmcp\.call\(\s*["']([^"']+)["']\s*,\s*["']([^"']+)["']`)
 )
 
 // missingFields returns the names that may be the missing field, from the engine's

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -179,7 +180,7 @@ func (e *Error) suggestQuoted(tools toolNames) bool {
 	return true
 }
 
-var mentionedTool = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bmcp\.(\w+)\.(\w+)`) })
+var mentionedTool = lazyregexp.New(`\bmcp\.(\w+)\.(\w+)`)
 
 // suggestHidden reports whether the missing tool exists but may not be used, and says why.
 func (e *Error) suggestHidden(ctx context.Context, r *Runner) bool {
@@ -224,7 +225,7 @@ func moduleBefore(line, name string) string {
 	return ""
 }
 
-var pageHeading = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^## (?:(\w+)\.)?(\w+)\(`) })
+var pageHeading = lazyregexp.New(`(?m)^## (?:(\w+)\.)?(\w+)\(`)
 
 // documented returns the functions that the pages of modules describe, by module;
 // globals are under "".

@@ -6,11 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/lua"
 )
@@ -28,7 +27,7 @@ type ExtractedScript struct {
 // accepts it, and our prefixes fit before it.
 func ValidName(name string) bool { return scriptName().MatchString(name) }
 
-var scriptName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`) })
+var scriptName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`)
 
 // Extract writes a function of a session down as a script, with everything it uses: the
 // function of that name, which the script's main(params) calls, or the session's own main.
@@ -158,7 +157,7 @@ var sameCode = lua.NewFunc("same_code", func(c *lua.Call) error {
 const sourcesName = "luanette.turns"
 
 // definesFunction matches sources that define global functions.
-var definesFunction = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bfunction\s+[A-Za-z_]|=\s*function\b`) })
+var definesFunction = lazyregexp.New(`\bfunction\s+[A-Za-z_]|=\s*function\b`)
 
 // longestSource is the size up to which the source of a turn is stored.
 const longestSource = 64 << 10

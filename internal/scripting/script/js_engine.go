@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/js"
@@ -188,12 +188,8 @@ func (e *JavaScriptEngine) mayDefine(q Request, name string) bool {
 
 // What declares a name at the beginning of a line, and what may define one without declaring it.
 var (
-	declaration = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?m)^\s*(?:(?:async\s+)?function\s*\*?|const|let|var|class)\s+([\w$]+)`)
-	})
-	assigned = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\bglobalThis\b|\bthis\s*[.,\[)]|\b(?:eval|Function)\s*\(`)
-	})
+	declaration = lazyregexp.New(`(?m)^\s*(?:(?:async\s+)?function\s*\*?|const|let|var|class)\s+([\w$]+)`)
+	assigned    = lazyregexp.New(`\bglobalThis\b|\bthis\s*[.,\[)]|\b(?:eval|Function)\s*\(`)
 )
 
 var _ engine = (*JavaScriptEngine)(nil)

@@ -8,9 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/js"
@@ -64,10 +64,8 @@ func (e *JavaScriptEngine) explain(ctx context.Context, r *Runner, q Request, er
 }
 
 // likeLua matches what most Lua sources and no JavaScript sources contain.
-var likeLua = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^\s*(local\s|--[^>]|end\b|elseif\b|repeat\b)|\b(then|do)\s*$|\bthen\b.*\bend\b|` +
-		`[^.]\.\.[^.]|~=|\bmcp\.\w+(\.\w+)?\s*\{|\bfunction\b[^{]*\bend\b`)
-})
+var likeLua = lazyregexp.New(`(?m)^\s*(local\s|--[^>]|end\b|elseif\b|repeat\b)|\b(then|do)\s*$|\bthen\b.*\bend\b|` +
+	`[^.]\.\.[^.]|~=|\bmcp\.\w+(\.\w+)?\s*\{|\bfunction\b[^{]*\bend\b`)
 
 // jsMessage returns the text of what was thrown. The name of a plain Error is omitted.
 func jsMessage(thrown *js.Error) string {
@@ -132,8 +130,8 @@ func (e *Error) hint(text string) {
 }
 
 var (
-	notDefined = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ReferenceError: (.+) is not defined$`) })
-	noProperty = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^TypeError: cannot (?:read|set) property`) })
+	notDefined = lazyregexp.New(`^ReferenceError: (.+) is not defined$`)
+	noProperty = lazyregexp.New(`^TypeError: cannot (?:read|set) property`)
 )
 
 // explainThrown classifies an exception by its cause and message.
@@ -268,8 +266,8 @@ func documentedInJavaScript(modules []host.Module) map[string][]string {
 }
 
 var (
-	pathBefore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\w$.\]\['"?]*$`) })
-	wordAfter  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w$]*`) })
+	pathBefore = lazyregexp.New(`[\w$.\]\['"?]*$`)
+	wordAfter  = lazyregexp.New(`^[\w$]*`)
 )
 
 // calledAt returns the expression that ends at a column of a line: "midi.raed".

@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"unicode"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/lua"
 )
@@ -304,9 +304,7 @@ func mentionsGlobal(chunk *lua.Proto, name string) bool {
 }
 
 // likeJavaScript matches what most JavaScript sources and no Lua sources contain.
-var likeJavaScript = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)=>|===|^\s*(const|let|var|async|await|import|export)\b|\bawait \w|^\s*//`)
-})
+var likeJavaScript = lazyregexp.New(`(?m)=>|===|^\s*(const|let|var|async|await|import|export)\b|\bawait \w|^\s*//`)
 
 // compileChunk compiles the source. A chunk without an entry point may also be an
 // expression, as typed in a REPL.

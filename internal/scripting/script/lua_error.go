@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -208,8 +209,8 @@ func messageOf(raised *lua.Error) string {
 }
 
 var (
-	nilCall  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`attempt to call a nil value \((\w+) '([^']+)'\)`) })
-	nilIndex = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`attempt to index a nil value \((\w+) '([^']+)'\)`) })
+	nilCall  = lazyregexp.New(`attempt to call a nil value \((\w+) '([^']+)'\)`)
+	nilIndex = lazyregexp.New(`attempt to index a nil value \((\w+) '([^']+)'\)`)
 
 	// preludePosition matches a position in our own preludes, which does not help a
 	// script's author.
@@ -247,7 +248,7 @@ func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error)
 	}
 }
 
-var tracebackLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\t(.+?):(?:(\d+):)? in (.+)$`) })
+var tracebackLine = lazyregexp.New(`^\t(.+?):(?:(\d+):)? in (.+)$`)
 
 // tailCalls stands in tracebacks for the callers that a tail call has replaced.
 const tailCalls = "(...tail calls...)"

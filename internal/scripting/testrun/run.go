@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -97,9 +98,7 @@ func isTestFile(name string) bool {
 
 // definition matches the definition of a test at the beginning of a line, in either
 // language.
-var definition = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^(?:(?:local|async)\s+)?function\s+(test_\w+)\s*\(|^(?:(?:local|const|let|var)\s+)?(test_\w+)\s*=\s*(?:async\s*)?(?:function\b|\(|\w+\s*=>)`)
-})
+var definition = lazyregexp.New(`(?m)^(?:(?:local|async)\s+)?function\s+(test_\w+)\s*\(|^(?:(?:local|const|let|var)\s+)?(test_\w+)\s*=\s*(?:async\s*)?(?:function\b|\(|\w+\s*=>)`)
 
 func (f *File) tests() (tests []Test) {
 	source := []byte(f.Source)

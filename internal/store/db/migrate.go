@@ -8,17 +8,16 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/pressly/goose/v3"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
-var setName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`) })
+var setName = lazyregexp.New(`^[a-z][a-z0-9_]{0,30}$`)
 
 // Migrate brings the tables of one package up to date. The package embeds its files,
 // migrations/00001_words.sql and so on in goose's form, and names its set; the
@@ -152,7 +151,7 @@ func named(err error) error {
 }
 
 // textColumn matches a text column as our migrations write it.
-var textColumn = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)((?:^\s*|[(,]\s*|ADD COLUMN )[a-z_]+\s+)TEXT\b`) })
+var textColumn = lazyregexp.New(`(?m)((?:^\s*|[(,]\s*|ADD COLUMN )[a-z_]+\s+)TEXT\b`)
 
 // collated are migrations whose text columns are compared byte by byte, as SQLite does,
 // whatever the locale of the Postgres database.

@@ -2,10 +2,10 @@ package db
 
 import (
 	"context"
-	"regexp"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 // Notification is what a listener receives.
@@ -18,7 +18,7 @@ type Notification struct {
 	Missed bool
 }
 
-var topicName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,60}$`) })
+var topicName = lazyregexp.New(`^[a-z][a-z0-9_.-]{0,60}$`)
 
 // maxQueued is the number of notifications that may be queued for a listener. If there
 // are more, it receives Missed instead.

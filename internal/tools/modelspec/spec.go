@@ -11,13 +11,13 @@ import (
 	"maps"
 	"math"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 // What a model answers with.
@@ -71,14 +71,14 @@ const (
 	maxDescription = 600      // as for our own tools
 )
 
-var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
+var nameForm = lazyregexp.New(`^[a-z][a-z0-9_]{0,47}$`)
 
 // Check returns what is wrong with the description of a tool with that name.
 func (s Spec) Check(name string) error {
 	bad := func(format string, args ...any) *fault.Error {
 		return fault.New(fault.Config, "music.models."+name+": "+format, args...)
 	}
-	if !nameForm.MatchString(name) {
+	if !nameForm().MatchString(name) {
 		return fault.New(fault.Config, "music.models: %q cannot be the name of a tool", name).WithHint("use lower-case letters, digits and _, at most 48, such as riff_generate")
 	}
 	u, err := url.Parse(s.URL)
@@ -138,7 +138,7 @@ var reserved = []string{"tags", "creator", "parent_id", "variation_set_id", "var
 
 func (a Argument) check(name string) error {
 	switch {
-	case !nameForm.MatchString(name):
+	case !nameForm().MatchString(name):
 		return fault.New(fault.Config, "%q cannot be the name of an argument", name).WithHint("use lower-case letters, digits and _, at most 48")
 	case slices.Contains(reserved, name):
 		return fault.New(fault.Config, "every tool that makes artifacts has this argument").WithHint("choose another name, and set field to the name in the request")

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -68,7 +67,7 @@ func (r Rule) Validate() error {
 	return nil
 }
 
-var validName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
+var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // applyRule returns a copy of the tools with the rule's names and priorities. Names
 // that no tool has, or that another tool has already, are problems and change nothing.

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
@@ -453,8 +453,8 @@ func (s *Shape) merge(other *Shape, left *int) {
 }
 
 var (
-	fieldName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_$@][A-Za-z0-9_$ .:/-]{0,47}$`) })
-	dataName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F-]{8,}$|[0-9]{4,}|@.*\.|^https?:`) })
+	fieldName = lazyregexp.New(`^[A-Za-z_$@][A-Za-z0-9_$ .:/-]{0,47}$`)
+	dataName  = lazyregexp.New(`^[0-9a-fA-F-]{8,}$|[0-9]{4,}|@.*\.|^https?:`)
 )
 
 // data tells whether a field's name looks like data, such as an id, rather than a name.
@@ -463,7 +463,7 @@ func data(name string) bool {
 }
 
 // wordOnly are names that are hexadecimal by chance, such as "facade".
-var wordOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]+$`) })
+var wordOnly = lazyregexp.New(`^[a-z]+$`)
 
 // Same tells whether two shapes are equal but for their counts.
 func (s *Shape) Same(other *Shape) bool {

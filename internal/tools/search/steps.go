@@ -5,11 +5,10 @@ import (
 	"maps"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -22,19 +21,15 @@ const (
 
 // What takes milliseconds to compile is compiled when it is used first.
 var (
-	quoted = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile("\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|`[^`\n]{0,400}`|\\B'[^'\n]{0,200}'\\B|\\([^()\n]{0,400}\\)|\\[[^\\[\\]\n]{0,400}\\]|\\{[^{}\n]{0,400}\\}")
-	})
-	saved = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:sav(?:e|es|ed|ing)|stor(?:e|es|ed|ing))\b([^.;\n]{0,80}?(?:[\w.~-]*/)+[\w-]+\.(?:txt|md|csv|tsv|json|ya?ml|xml|html|log|py|js|ts|go|java|rs|c|cpp|sh)\b)`)
-	})
+	quoted = lazyregexp.New("\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|`[^`\n]{0,400}`|\\B'[^'\n]{0,200}'\\B|\\([^()\n]{0,400}\\)|\\[[^\\[\\]\n]{0,400}\\]|\\{[^{}\n]{0,400}\\}")
+	saved  = lazyregexp.New(`(?i)\b(?:sav(?:e|es|ed|ing)|stor(?:e|es|ed|ing))\b([^.;\n]{0,80}?(?:[\w.~-]*/)+[\w-]+\.(?:txt|md|csv|tsv|json|ya?ml|xml|html|log|py|js|ts|go|java|rs|c|cpp|sh)\b)`)
 )
 
 var (
-	addresses = regexp.MustCompile(`https?://\S+`)
-	paths     = regexp.MustCompile(`(?:[\w.~-]*/)+[\w.-]+|\b[\w-]+\.[A-Za-z][A-Za-z0-9]{1,4}\b`)
-	stepEnds  = regexp.MustCompile(`(?i)[.!?;:]+(?:\s+|$)|\n+|[,\s]+(?:then|and then|after that|afterwards|finally|next)[,\s]+`)
-	weakEnds  = regexp.MustCompile(`(?i),\s+(?:and\s+)?|\s+and\s+`)
+	addresses = lazyregexp.New(`https?://\S+`)
+	paths     = lazyregexp.New(`(?:[\w.~-]*/)+[\w.-]+|\b[\w-]+\.[A-Za-z][A-Za-z0-9]{1,4}\b`)
+	stepEnds  = lazyregexp.New(`(?i)[.!?;:]+(?:\s+|$)|\n+|[,\s]+(?:then|and then|after that|afterwards|finally|next)[,\s]+`)
+	weakEnds  = lazyregexp.New(`(?i),\s+(?:and\s+)?|\s+and\s+`)
 )
 
 // withoutData removes what is data of a task, not a word for a tool: quoted and bracketed
@@ -47,8 +42,8 @@ func withoutData(text string) string {
 		bare = text
 	}
 	bare = saved().ReplaceAllString(bare, "write$1")
-	bare = addresses.ReplaceAllStringFunc(bare, addressWords)
-	return paths.ReplaceAllStringFunc(bare, pathWords)
+	bare = addresses().ReplaceAllStringFunc(bare, addressWords)
+	return paths().ReplaceAllStringFunc(bare, pathWords)
 }
 
 // addressWords are the words for an address: that it is one, and whose.
@@ -91,7 +86,7 @@ func steps(text string) []string {
 		return nil
 	}
 	var found []string
-	for _, sentence := range stepEnds.Split(text, -1) {
+	for _, sentence := range stepEnds().Split(text, -1) {
 		for _, piece := range clauses(sentence) {
 			piece = strings.TrimSpace(piece)
 			if n := len(found); piece == "" {
@@ -113,7 +108,7 @@ func steps(text string) []string {
 func clauses(sentence string) []string {
 	var found []string
 	begin := 0
-	for _, at := range weakEnds.FindAllStringIndex(sentence, -1) {
+	for _, at := range weakEnds().FindAllStringIndex(sentence, -1) {
 		next := ""
 		words(cut(sentence[at[1]:], longestWord), func(word string) {
 			next = cmp.Or(next, word)

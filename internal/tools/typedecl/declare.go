@@ -8,12 +8,11 @@ package typedecl
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -493,4 +492,4 @@ func pascal(text string) string {
 // words.
 func isName(name string) bool { return len(name) <= 200 && identifier().MatchString(name) }
 
-var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+var identifier = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)

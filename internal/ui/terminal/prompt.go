@@ -3,7 +3,6 @@ package terminal
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 // prompt is the line at the bottom in which a command or a filter is typed.
@@ -411,11 +411,11 @@ func (m *model) showStarted(msg jobStarted) tea.Cmd {
 	}})
 }
 
-var hash = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
+var hash = lazyregexp.New(`^[0-9a-f]{12,64}$`)
 
 func (s *server) startJob(ctx context.Context, v invocation) (id string, err error) {
 	script := v.name
-	if !hash.MatchString(script) {
+	if !hash().MatchString(script) {
 		if script, err = s.scriptNamed(ctx, v.name); err != nil {
 			return "", err
 		}
@@ -462,7 +462,7 @@ func toolActions() []action {
 }
 
 // argumentName finds the names of arguments in a signature such as (path: string, n?: integer).
-var argumentName = regexp.MustCompile(`([A-Za-z_][\w-]*)\??:`)
+var argumentName = lazyregexp.New(`([A-Za-z_][\w-]*)\??:`)
 
 // invocationWords are the words that may follow :call: the names of tools, then those of
 // the tool's arguments.
@@ -473,7 +473,7 @@ func (m *model) invocationWords(before []string) (words []string) {
 		case len(before) == 0:
 			words = append(words, string(t.Name))
 		case string(t.Name) == before[0]:
-			for _, found := range argumentName.FindAllStringSubmatch(string(t.Signature), -1) {
+			for _, found := range argumentName().FindAllStringSubmatch(string(t.Signature), -1) {
 				if !slices.ContainsFunc(before[1:], func(given string) bool { return strings.HasPrefix(given, found[1]+"=") }) {
 					words = append(words, found[1]+"=")
 				}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 // trace is a request as /api/v1/traces lists it.
@@ -46,14 +46,14 @@ func loadTraces(ctx context.Context, s *server, _ time.Time) (store, error) {
 }
 
 // routine are the requests that clients and dashboards repeat.
-var routine = regexp.MustCompile(`^((tools|prompts|resources)/(list|templates)|server/discover|ping|initialize|notifications/|completion/|logging/)`)
+var routine = lazyregexp.New(`^((tools|prompts|resources)/(list|templates)|server/discover|ping|initialize|notifications/|completion/|logging/)`)
 
 // isWork reports whether a user asked for the request.
 func (t *trace) isWork() bool {
 	if t.Failed {
 		return true
 	}
-	if routine.MatchString(string(t.Name)) {
+	if routine().MatchString(string(t.Name)) {
 		return false
 	}
 	tool, isCall := strings.CutPrefix(string(t.Name), "tools/call ")

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -157,7 +157,7 @@ func pathOf(ref tool.Ref) string {
 	return path + escaped.Replace(url.PathEscape(ref.Name))
 }
 
-var notInID = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+var notInID = lazyregexp.New(`[^A-Za-z0-9_-]`)
 
 // uniqueID is the operation id of a tool: its name, after its namespace if it has one.
 // Generators make function names of it.
@@ -166,7 +166,7 @@ func uniqueID(ref tool.Ref, taken map[string]bool) string {
 	if ref.Space != "" {
 		name = ref.Space + "__" + ref.Name
 	}
-	name = notInID.ReplaceAllString(name, "_")
+	name = notInID().ReplaceAllString(name, "_")
 	id := name
 	for n := 2; taken[id]; n++ {
 		id = fmt.Sprintf("%s_%d", name, n)

@@ -33,7 +33,7 @@ func (m *mover) root(schema json.RawMessage) json.RawMessage {
 
 // name is the component of a definition.
 func (m *mover) name(definition string) string {
-	return m.prefix + "." + notInID.ReplaceAllString(definition, "_")
+	return m.prefix + "." + notInID().ReplaceAllString(definition, "_")
 }
 
 // schema returns a schema with changed references.

@@ -7,12 +7,11 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -93,7 +92,7 @@ func (s Emitted) EventType() string { return s.kind }
 // MarshalJSON returns the data that the script gave.
 func (s Emitted) MarshalJSON() ([]byte, error) { return s.data, nil }
 
-var scriptType = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^script(\.[A-Za-z0-9_-]+)+$`) })
+var scriptType = lazyregexp.New(`^script(\.[A-Za-z0-9_-]+)+$`)
 
 // emit(type, data) publishes an event of a script.
 func emit(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {

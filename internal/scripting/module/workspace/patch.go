@@ -2,12 +2,11 @@ package workspace
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 // hunk is one change of a unified diff: the lines before and after, and the expected
@@ -20,7 +19,7 @@ type hunk struct {
 	last   byte // first character of the last line
 }
 
-var hunkHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`) })
+var hunkHead = lazyregexp.New(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
 // parseDiff reads the hunks of a unified diff of one file.
 func parseDiff(diff string) ([]hunk, error) {

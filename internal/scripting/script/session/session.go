@@ -9,13 +9,12 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -254,7 +253,7 @@ func (s *Sessions) inTurn(ctx context.Context, id string, f func(context.Context
 // idPrefix begins every id, and no name.
 const idPrefix = "s-"
 
-var sessionName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}$`) })
+var sessionName = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}$`)
 
 // isSessionName reports whether a text can be used instead of an id.
 func isSessionName(text string) bool {
