@@ -236,10 +236,6 @@ func sameFile(a, b string) bool {
 // move imports the client's servers and returns those that can be removed from its
 // file: all that are upstreams now.
 func (c *installCommand) move(ctx context.Context, proc *process, i install.Installer, client clientfile.Client) ([]clientfile.Server, error) {
-	if client.Own {
-		return nil, fault.New(fault.InvalidParams, "--move cannot edit the servers of %s", client.Title).
-			WithHint("import them with `luanette import --from %s`, and remove them there", client.Name)
-	}
 	file, err := client.Target(i.System, c.Project)
 	if err != nil {
 		return nil, err
@@ -316,15 +312,15 @@ func (c *uninstallCommand) Run(proc *process) error {
 		if failed != nil {
 			return failed
 		}
-		results, failed := i.Uninstall(client, c.Project, c.DryRun)
+		r, failed := i.Uninstall(client, c.Project, c.DryRun)
 		if failed != nil {
 			printError(proc, failed)
 			err = exitStatus(exitFailure)
 			continue
 		}
-		all = append(all, results...)
+		all = append(all, r)
 		if !c.JSON {
-			c.print(proc, client, results)
+			c.print(proc, &r)
 		}
 	}
 	if c.JSON {
@@ -335,20 +331,18 @@ func (c *uninstallCommand) Run(proc *process) error {
 	return err
 }
 
-func (c *uninstallCommand) print(proc *process, client clientfile.Client, results []install.Result) {
-	for _, r := range results {
-		path := underHome(proc, r.Path)
-		switch {
-		case c.DryRun:
-			fmt.Fprint(proc.Stdout, textdiff.Unified(r.Path, r.Before, r.After))
-		case !r.Changed():
-			fmt.Fprintf(proc.Stdout, "%s: not installed in %s\n", client.Name, path)
-		case r.After == nil:
-			fmt.Fprintf(proc.Stdout, "%s: removed %s, which did not exist before\n", client.Name, path)
-		case r.Cut:
-			fmt.Fprintf(proc.Stdout, "%s: removed luanette from %s, which had changed since\n", client.Name, path)
-		default:
-			fmt.Fprintf(proc.Stdout, "%s: %s is as it was before\n", client.Name, path)
-		}
+func (c *uninstallCommand) print(proc *process, r *install.Result) {
+	path := underHome(proc, r.Path)
+	switch {
+	case c.DryRun:
+		fmt.Fprint(proc.Stdout, textdiff.Unified(r.Path, r.Before, r.After))
+	case !r.Changed():
+		fmt.Fprintf(proc.Stdout, "%s: not installed in %s\n", r.Client, path)
+	case r.After == nil:
+		fmt.Fprintf(proc.Stdout, "%s: removed %s, which did not exist before\n", r.Client, path)
+	case r.Cut:
+		fmt.Fprintf(proc.Stdout, "%s: removed luanette from %s, which had changed since\n", r.Client, path)
+	default:
+		fmt.Fprintf(proc.Stdout, "%s: %s is as it was before\n", r.Client, path)
 	}
 }

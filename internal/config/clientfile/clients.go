@@ -25,14 +25,14 @@ type Client struct {
 	Program string   // its command, or ""
 	// Desktop says that it is not started from a shell, so that it may not have our PATH.
 	Desktop bool
-	// Own says that our entry gets a file of its own among Folder's files.
-	Own bool
+	// Listed says that the servers are a list of objects with names, instead of a table.
+	Listed bool
+	// Empty is the text of a file that is created, before our entry is in it.
+	Empty string
 	// Entry returns its entry for a server.
 	Entry func(Launch) (any, error)
 	// Command is its own way to add a server for the user, or nil.
 	Command func(name string, launch Launch) []string
-	// Shadow is the suffix of copies that it restores by itself.
-	Shadow string
 }
 
 // System is what the places of files depend on.
@@ -106,7 +106,7 @@ var Clients = []Client{
 		Entry: codexEntry, Command: codexAdd},
 	{Name: "gemini", Program: "gemini", Title: "Gemini CLI", Keys: mcpServers, Variables: Shell, User: home(".gemini/settings.json"), Project: []string{".gemini/settings.json"},
 		Entry: entryOf(stdioPlain, "http", "url"), Command: geminiAdd},
-	{Name: "qwen", Program: "qwen", Title: "Qwen Code", Keys: mcpServers, Variables: Shell, User: home(".qwen/settings.json"), Project: []string{".qwen/settings.json"}, Shadow: ".orig",
+	{Name: "qwen", Program: "qwen", Title: "Qwen Code", Keys: mcpServers, Variables: Shell, User: home(".qwen/settings.json"), Project: []string{".qwen/settings.json"},
 		Entry: entryOf(stdioPlain, "", "httpUrl")},
 	{Name: "opencode", Program: "opencode", Title: "opencode", Keys: []string{"mcp"}, Variables: OpenCode, User: opencode, Project: []string{"opencode.json", "opencode.jsonc"},
 		Entry: opencodeEntry},
@@ -120,8 +120,8 @@ var Clients = []Client{
 		Entry: entryOf(stdioPlain, "", "url")},
 	{Name: "goose", Program: "goose", Title: "Goose", Keys: []string{"extensions"}, User: goose, Desktop: true,
 		Entry: gooseEntry},
-	{Name: "continue", Title: "Continue", Keys: mcpServers, Variables: Continue, User: home(".continue/config.yaml"), Desktop: true, Own: true,
-		Entry: entryOf(stdioTyped, "streamable-http", "url")},
+	{Name: "continue", Program: "cn", Title: "Continue", Keys: mcpServers, Variables: Continue, User: home(".continue/config.yaml"), Desktop: true, Listed: true,
+		Empty: "name: Local Config\nversion: 1.0.0\nschema: v1\n", Entry: continueEntry},
 	{Name: "lmstudio", Title: "LM Studio", Keys: mcpServers, User: home(".lmstudio/mcp.json"), Desktop: true,
 		Entry: entryOf(stdioPlain, "", "url")},
 	{Name: "kiro", Program: "kiro", Title: "Kiro", Keys: mcpServers, User: home(".kiro/settings/mcp.json"), Project: []string{".kiro/settings/mcp.json"}, Desktop: true,
@@ -192,7 +192,7 @@ type File struct {
 // Source returns how to read it.
 func (f File) Source(system System) Source {
 	keys := f.Client.Keys
-	if f.Client.Own && f.owned() {
+	if f.Client.Listed && f.owned() {
 		keys = nil // a file of its own may be in any client's shape
 	}
 	return Source{Path: f.Path, Syntax: SyntaxOf(f.Path), Keys: keys, Variables: f.Client.Variables, Home: system.Home, Project: f.Project}
@@ -217,7 +217,7 @@ func (c Client) Files(system System) []File {
 	for _, path := range c.Project {
 		add(system.Dir, filepath.Join(system.Dir, filepath.FromSlash(path)))
 	}
-	if c.Own {
+	if c.Listed { // Continue also reads files with one list each
 		for _, folder := range []string{system.Home, system.Dir} {
 			own, _ := filepath.Glob(filepath.Join(folder, ".continue", "mcpServers", "*.*"))
 			add("", own...)
@@ -236,9 +236,6 @@ func (c Client) Files(system System) []File {
 func (c Client) Target(system System, project bool) (File, error) {
 	if project && len(c.Project) == 0 {
 		return File{}, fault.New(fault.InvalidParams, "%s has no files of projects", c.Title).WithHint("omit --project")
-	}
-	if c.Own {
-		return File{Client: c, Path: filepath.Join(system.Home, ".continue", "mcpServers", "luanette.json")}, nil
 	}
 	files := slices.DeleteFunc(c.Files(system), func(f File) bool { return (f.Project != "") != project })
 	for _, f := range files {

@@ -421,6 +421,31 @@ func codexEntry(l Launch) (any, error) {
 	return stdioPlain(l), nil
 }
 
+// listedEntry is an entry of Continue, whose headers are among the options of requests.
+type listedEntry struct {
+	Name    string          `json:"name"`
+	Type    string          `json:"type"`
+	Command string          `json:"command,omitempty"`
+	Args    []string        `json:"args,omitempty"`
+	URL     string          `json:"url,omitempty"`
+	Options *requestOptions `json:"requestOptions,omitempty"`
+}
+
+type requestOptions struct {
+	Headers map[string]string `json:"headers"`
+}
+
+func continueEntry(l Launch) (any, error) {
+	e := listedEntry{Name: Key, Type: "stdio", Command: l.Command, Args: l.Args, URL: l.URL}
+	if l.URL != "" {
+		e.Type = "streamable-http"
+	}
+	if len(l.Headers) > 0 {
+		e.Options = &requestOptions{l.Headers}
+	}
+	return e, nil
+}
+
 func gooseEntry(l Launch) (any, error) {
 	e := extension{Enabled: true, Type: "stdio", Name: "luanette", Description: "All your tool servers", Command: l.Command, Args: l.Args, Timeout: 300}
 	if l.URL != "" {

@@ -133,8 +133,8 @@ func blank(text []byte) {
 	}
 }
 
-// jsonc is JSON with comments and trailing commas, which some clients allow. Edits add
-// neither.
+// jsonc is JSON with comments and trailing commas, which some clients allow. An edit adds a
+// trailing comma only behind another one.
 type jsonc struct{}
 
 func (jsonc) decode(text []byte) (json.RawMessage, error) {
@@ -306,11 +306,13 @@ func (t jsonText) insert(open, closing int, list []place, path []string, value j
 	if len(list) > 0 && t.ownLine(list[0].start) {
 		child = t.lineIndent(list[0].start)
 	}
-	head, tail := t.text[:open+1], t.text[open+1:closing]
+	head, tail, trailing := t.text[:open+1], t.text[open+1:closing], ""
 	if len(list) > 0 {
 		end := list[len(list)-1].end
 		head, tail = slices.Clone(t.text[:end]), t.text[end:closing]
-		if !bytes.Contains(t.commas[end:closing], []byte(",")) {
+		if bytes.Contains(t.commas[end:closing], []byte(",")) {
+			trailing = ","
+		} else {
 			head = append(head, ',')
 		}
 	}
@@ -319,7 +321,7 @@ func (t jsonText) insert(open, closing int, list []place, path []string, value j
 	if !bytes.Contains(rest, []byte("\n")) {
 		rest = []byte(t.newline + own)
 	}
-	added := t.newline + child + member(child, t.newline, path, value, t.indent)
+	added := t.newline + child + member(child, t.newline, path, value, t.indent) + trailing
 	return slices.Concat(head, text, []byte(added), rest, t.text[closing:])
 }
 
@@ -331,7 +333,7 @@ func (t jsonText) insertInline(open int, list []place, path []string, value json
 		at = list[len(list)-1].end
 		if comma := t.commaAfter(at); comma >= 0 {
 			at = comma + 1
-			added = append([]byte(" "), added...)
+			added = slices.Concat([]byte(" "), added, []byte(","))
 		} else {
 			added = append([]byte(", "), added...)
 		}
@@ -392,9 +394,9 @@ func (t jsonText) remove(open, closing int, list []place, index int) []byte {
 	if index > 0 && t.commaAfter(list[index].end) < 0 { // it was the last: the one before needs no comma
 		before := t.commaAfter(list[index-1].end)
 		head = slices.Concat(t.text[:before], t.text[before+1:max(begin, before+1)])
-		if !t.ownLine(list[index].start) {
-			head = bytes.TrimRight(head, " ")
-		}
+	}
+	if index > 0 && index == len(list)-1 && !t.ownLine(list[index].start) {
+		head = bytes.TrimRight(head, " ")
 	}
 	return slices.Concat(head, t.text[end:])
 }

@@ -75,6 +75,27 @@ func (s Syntax) Set(text []byte, path []string, value json.RawMessage) ([]byte, 
 		func(was, is any) bool { return reflect.DeepEqual(put(was, path, wanted), is) })
 }
 
+// Put is Set for an entry of a client: if entries are listed, in a list in which it replaces
+// the one of its name.
+func (s Syntax) Put(text []byte, path []string, entry json.RawMessage, listed bool) ([]byte, error) {
+	if !listed {
+		return s.Set(text, path, entry)
+	}
+	text, err := s.Cut(text, path)
+	if err != nil {
+		return nil, err
+	}
+	document, err := s.Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	list := path[:len(path)-1]
+	if items, isList := rawjson.Items(listAt(document, list)); isList && len(items) > 0 {
+		return s.Set(text, path, entry)
+	}
+	return s.Set(text, list, slices.Concat([]byte("["), entry, []byte("]")))
+}
+
 // Cut removes what is at a path and leaves all other text as it is. A path that does
 // not exist is no error.
 func (s Syntax) Cut(text []byte, path []string) ([]byte, error) {
@@ -122,6 +143,9 @@ func unmarshal(raw json.RawMessage, into any) error {
 func put(document any, path []string, value any) any {
 	if len(path) == 0 {
 		return value
+	}
+	if items, isList := document.([]any); isList && len(path) == 1 { // of objects with names
+		return append(items, value)
 	}
 	object, ok := document.(map[string]any)
 	if !ok {

@@ -27,7 +27,7 @@ func TestSetAndCut(t *testing.T) {
 		{"beside another", JSON, servers, "{\n  // mine\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\"} // see\n  },\n  \"theme\": \"dark\"\n}\n",
 			"{\n  // mine\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\"}, // see\n    " + entry + "\n  },\n  \"theme\": \"dark\"\n}\n", ""},
 		{"trailing comma", JSON, servers, "{\n  \"mcpServers\": {\n    \"a\": {},\n  },\n}",
-			"{\n  \"mcpServers\": {\n    \"a\": {},\n    " + entry + "\n  },\n}", "{\n  \"mcpServers\": {\n    \"a\": {}\n  },\n}"},
+			"{\n  \"mcpServers\": {\n    \"a\": {},\n    " + entry + ",\n  },\n}", ""},
 		{"one line", JSON, servers, `{"mcpServers":{"a":{}}}`, `{"mcpServers":{"a":{}, "luanette": ` + ours + `}}`, ""},
 		{"tabs and CRLF", JSON, servers, "{\r\n\t\"theme\": 1\r\n}\r\n",
 			"{\r\n\t\"theme\": 1,\r\n\t\"mcpServers\": {\r\n\t\t\"luanette\": {\r\n\t\t\t\"command\": \"luanette\",\r\n\t\t\t\"args\": [\r\n\t\t\t\t\"stdio\"\r\n\t\t\t]\r\n\t\t}\r\n\t}\r\n}\r\n", "{\r\n\t\"theme\": 1,\r\n\t\"mcpServers\": {}\r\n}\r\n"},

@@ -115,6 +115,7 @@ func (i Installer) apply(ctx context.Context, r Result, file clientfile.File, pl
 
 // edited is a planned change of a file.
 type edited struct {
+	listed   bool // our entry is in a list
 	text     []byte
 	path     []string // of our entry
 	entry    json.RawMessage
@@ -135,25 +136,29 @@ func planned(file clientfile.File, before snapshot, q Request) (edited, error) {
 	if err != nil {
 		return edited{}, err
 	}
-	plan := edited{path: append(slices.Clone(q.Client.Keys), clientfile.Key)}
+	plan := edited{path: append(slices.Clone(q.Client.Keys), clientfile.Key), listed: q.Client.Listed}
 	if plan.entry, err = encode(value); err != nil {
 		return edited{}, err
 	}
-	document, err := clientfile.SyntaxOf(file.Path).Decode(before.text)
+	text := before.text
+	if text == nil {
+		text = []byte(q.Client.Empty)
+	}
+	document, err := clientfile.SyntaxOf(file.Path).Decode(text)
 	if err != nil {
 		return edited{}, unreadable(file.Path, err)
 	}
 	if inner := at(document, []string{"mcp", "servers"}); rawjson.IsObject(inner) && slices.Equal(q.Client.Keys, []string{"mcp"}) {
 		plan.path = []string{"mcp", "servers", clientfile.Key} // opencode's other shape
 	}
-	for plan.present < len(plan.path)-1 && rawjson.IsObject(at(document, plan.path[:plan.present+1])) {
+	for plan.present < len(plan.path)-1 && isParent(at(document, plan.path[:plan.present+1])) {
 		plan.present++
 	}
 	plan.replaced = at(document, plan.path)
 	for _, s := range q.Move {
-		plan.moved = append(plan.moved, movedEntry{s.Path, entryAt(document, s.Path)})
+		plan.moved = append(plan.moved, movedEntry{s.Path, at(document, s.Path)})
 	}
-	plan.text, err = plan.onto(file, before.text)
+	plan.text, err = plan.onto(file, text)
 	return plan, err
 }
 
@@ -165,7 +170,7 @@ func (e edited) onto(file clientfile.File, text []byte) ([]byte, error) {
 		return nil, unreadable(file.Path, err)
 	}
 	if !covers(at(document, e.path), e.entry) {
-		if text, err = syntax.Set(text, e.path, e.entry); err != nil {
+		if text, err = syntax.Put(text, e.path, e.entry, e.listed); err != nil {
 			return nil, unreadable(file.Path, err)
 		}
 	}
@@ -175,6 +180,12 @@ func (e edited) onto(file clientfile.File, text []byte) ([]byte, error) {
 		}
 	}
 	return text, nil
+}
+
+// isParent reports whether entries can be in a value.
+func isParent(value json.RawMessage) bool {
+	_, isList := rawjson.Items(value)
+	return isList && value != nil || rawjson.IsObject(value)
 }
 
 // covers reports whether an entry has everything that ours has: clients add members of
@@ -205,25 +216,22 @@ func encode(value any) (json.RawMessage, error) {
 	return bytes.TrimSpace(out.Bytes()), err
 }
 
-// at returns what is at a path, or nil.
+// at returns what is at a path, or nil. Items of a list are found by their names.
 func at(document json.RawMessage, path []string) json.RawMessage {
 	for _, key := range path {
-		if !rawjson.IsObject(document) {
-			return nil
-		}
-		document, _ = rawjson.Get(document, key)
+		document = member(document, key)
 	}
 	return document
 }
 
-// entryAt is at, also for an item of a list of objects with names.
-func entryAt(document json.RawMessage, path []string) json.RawMessage {
-	items, isList := rawjson.Items(at(document, path[:len(path)-1]))
-	if !isList {
-		return at(document, path)
+func member(document json.RawMessage, key string) json.RawMessage {
+	if rawjson.IsObject(document) {
+		value, _ := rawjson.Get(document, key)
+		return value
 	}
+	items, _ := rawjson.Items(document)
 	for _, item := range items {
-		if name, _ := rawjson.GetText(item, "name"); name == path[len(path)-1] {
+		if name, _ := rawjson.GetText(item, "name"); name == key {
 			return item
 		}
 	}
@@ -271,41 +279,22 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Uninstall puts a client's files back: with the bytes they had, or, if they were
-// changed since, without our entry and with the servers that were moved.
-func (i Installer) Uninstall(client clientfile.Client, project, dryRun bool) ([]Result, error) {
+// Uninstall puts a client's file back: with the bytes it had, or, if it was changed since, without our entry and with the servers that were moved.
+func (i Installer) Uninstall(client clientfile.Client, project, dryRun bool) (Result, error) {
 	file, err := client.Target(i.System, project)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	old, err := i.record(client.Name, file.Path)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	if old.Path == "" {
 		old = installation{Client: client.Name, Path: file.Path, Added: append(slices.Clone(client.Keys), clientfile.Key), Present: len(client.Keys)}
 	}
-	results := []Result{}
-	for _, path := range append([]string{old.Path}, shadows(client, old.Path)...) {
-		r, err := old.undo(path, dryRun)
-		if err != nil {
-			return results, err
-		}
-		results = append(results, r)
+	r, err := old.undo(dryRun)
+	if err != nil || dryRun {
+		return r, err
 	}
-	if dryRun {
-		return results, nil
-	}
-	return results, old.forget(i.Records)
-}
-
-// shadows returns the copies of a file that a client restores by itself.
-func shadows(client clientfile.Client, path string) []string {
-	if client.Shadow == "" {
-		return nil
-	}
-	if !exists(path + client.Shadow) {
-		return nil
-	}
-	return []string{path + client.Shadow}
+	return r, old.forget(i.Records)
 }

@@ -85,11 +85,11 @@ func (f fixture) install(name string, change func(*install.Request)) install.Res
 func (f fixture) uninstall(name string) install.Result {
 	f.Helper()
 	c, _ := f.client(name)
-	results, err := f.Uninstall(c, false, false)
+	r, err := f.Uninstall(c, false, false)
 	if err != nil {
 		f.Fatalf("uninstall from %s: %v", name, err)
 	}
-	return results[0]
+	return r
 }
 
 // TestEveryClient reads a file of each client, installs Luanette in it and removes it
@@ -107,14 +107,8 @@ func TestEveryClient(t *testing.T) {
 			before := string(archive.Files[0].Data)
 			f := open(t)
 			_, path := f.client(c.Name)
-			read := path
-			if c.Own {
-				read = c.User(f.System)[0]
-			} else {
-				f.write(path, before)
-			}
-			f.write(read, before)
-			got := &txtar.Archive{Files: []txtar.File{archive.Files[0], {Name: "servers", Data: f.servers(clientfile.File{Client: c, Path: read})}}}
+			f.write(path, before)
+			got := &txtar.Archive{Files: []txtar.File{archive.Files[0], {Name: "servers", Data: f.servers(clientfile.File{Client: c, Path: path})}}}
 
 			for _, kind := range []string{"installed", "url"} {
 				launch := stdio
@@ -127,7 +121,7 @@ func TestEveryClient(t *testing.T) {
 				r := f.install(c.Name, func(q *install.Request) { q.Launch = launch })
 				got.Files = append(got.Files, txtar.File{Name: kind, Data: r.After})
 				f.uninstall(c.Name)
-				f.wantFile(read, before)
+				f.wantFile(path, before)
 			}
 			text := txtar.Format(got)
 			if os.Getenv("UPDATE") != "" {
@@ -137,7 +131,7 @@ func TestEveryClient(t *testing.T) {
 			} else if want, _ := os.ReadFile(golden); !bytes.Equal(want, text) {
 				t.Errorf("%s differs; run `make golden`:\n%s", golden, textdiff.Unified(golden, want, text))
 			}
-			f.wantNothingLeft(read)
+			f.wantNothingLeft(path)
 		})
 	}
 }
@@ -315,8 +309,8 @@ func TestOwnCommand(t *testing.T) {
 	f.wantFile(path, `{"mcpServers":{"a":{"command":"x"}}}`)
 }
 
-// TestQwenRestoresNothing checks that the copy is cleaned which Qwen restores by itself.
-func TestQwenRestoresNothing(t *testing.T) {
+// TestCopiesOfClientsStay checks that what a client keeps beside its file is left alone.
+func TestCopiesOfClientsStay(t *testing.T) {
 	t.Parallel()
 	f := open(t)
 	_, path := f.client("qwen")
@@ -325,9 +319,41 @@ func TestQwenRestoresNothing(t *testing.T) {
 	f.write(path+".orig", string(r.After))
 	f.uninstall("qwen")
 	f.wantFile(path, "{}\n")
-	text, err := os.ReadFile(path + ".orig")
-	if err != nil || strings.Contains(string(text), "luanette") {
-		t.Errorf("the copy is %s, %v", text, err)
+	f.wantFile(path+".orig", string(r.After))
+}
+
+// TestTrailingCommaStays checks a file that was changed between both commands.
+func TestTrailingCommaStays(t *testing.T) {
+	t.Parallel()
+	for _, before := range []string{"{\n  // mine\n  \"context_servers\": {\n    \"a\": {\"command\": \"x\"},\n  },\n}\n", `{"context_servers": {"a": {"command": "x"},},}`} {
+		f := open(t)
+		_, path := f.client("zed")
+		f.write(path, before)
+		r := f.install("zed", nil)
+		f.write(path, strings.Replace(string(r.After), `"x"`, `"y"`, 1))
+		f.uninstall("zed")
+		f.wantFile(path, strings.Replace(before, `"x"`, `"y"`, 1))
+	}
+}
+
+// TestListOfContinue installs in files without a list, with an empty one, and with an entry of
+// ours, and puts each back after a change of the client.
+func TestListOfContinue(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]string{
+		"no list": "name: mine\n", "empty list": "name: mine\nmcpServers: []\n",
+		"another entry of ours": "name: mine\nmcpServers:\n  - name: luanette\n    command: old\n",
+	} {
+		f := open(t)
+		_, path := f.client("continue")
+		f.write(path, before)
+		r := f.install("continue", nil)
+		if want := "name: mine\nmcpServers:\n  - name: luanette\n    type: stdio\n    command: luanette\n    args:\n      - stdio\n"; string(r.After) != want {
+			t.Errorf("%s: got\n%s", name, r.After)
+		}
+		f.write(path, strings.Replace(string(r.After), "mine", "yours", 1))
+		f.uninstall("continue")
+		f.wantFile(path, strings.Replace(before, "mine", "yours", 1))
 	}
 }
 

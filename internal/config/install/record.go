@@ -32,6 +32,7 @@ type installation struct {
 	Sum      string       `json:"sum"`               // of what we wrote
 	Added    []string     `json:"added"`             // the path of our entry
 	Present  int          `json:"present"`           // how many keys of it existed before
+	Listed   bool         `json:"listed,omitempty"`  // our entry is in a list
 	Removed  []movedEntry `json:"removed,omitempty"` // entries that we removed or replaced
 }
 
@@ -65,7 +66,7 @@ func (i Installer) record(client, path string) (r installation, err error) {
 func (r installation) next(before snapshot, path string, plan edited) installation {
 	next := r
 	if r.Path == "" {
-		next = installation{Path: path, Absent: before.text == nil, Original: before.text, Folders: before.missing, Added: plan.path, Present: plan.present}
+		next = installation{Path: path, Absent: before.text == nil, Original: before.text, Folders: before.missing, Added: plan.path, Present: plan.present, Listed: plan.listed}
 		if plan.replaced != nil {
 			next.Removed = append(next.Removed, movedEntry{plan.path, plan.replaced})
 		}
@@ -106,19 +107,19 @@ func (r installation) forget(folder string) error {
 	return nil
 }
 
-// undo puts one file back.
-func (r installation) undo(path string, dryRun bool) (Result, error) {
-	now, err := readFile(path)
-	result := Result{Client: r.Client, Path: path, Before: now.text, After: now.text}
+// undo puts the file back.
+func (r installation) undo(dryRun bool) (Result, error) {
+	now, err := readFile(r.Path)
+	result := Result{Client: r.Client, Path: r.Path, Before: now.text, After: now.text}
 	if err != nil || now.text == nil {
 		return result, err
 	}
-	if path == r.Path && r.Sum != "" && sumOf(now.text) == r.Sum {
+	if r.Sum != "" && sumOf(now.text) == r.Sum {
 		result.After = r.Original
 		if r.Absent {
 			result.After = nil
 		}
-	} else if result.After, err = r.without(path, now.text); err != nil {
+	} else if result.After, err = r.without(now.text); err != nil {
 		return result, err
 	} else {
 		result.Cut = true
@@ -127,16 +128,16 @@ func (r installation) undo(path string, dryRun bool) (Result, error) {
 	case dryRun || !result.Changed():
 		return result, nil
 	case result.After == nil:
-		return result, r.remove(path)
+		return result, r.remove()
 	default:
-		return result, now.write(path, result.After)
+		return result, now.write(r.Path, result.After)
 	}
 }
 
 // remove removes a file that we created, with the folders that we created for it as
 // far as they are empty.
-func (r installation) remove(path string) error {
-	if err := os.Remove(path); err != nil {
+func (r installation) remove() error {
+	if err := os.Remove(r.Path); err != nil {
 		return fault.Wrap(fault.Config, err, "remove what was installed")
 	}
 	removeEmpty(r.Folders)
@@ -154,22 +155,22 @@ func removeEmpty(folders []string) {
 
 // without returns a text without our entry and with the entries that we removed, or nil
 // if we created the file and nothing else is in it.
-func (r installation) without(path string, text []byte) ([]byte, error) {
-	syntax := clientfile.SyntaxOf(path)
+func (r installation) without(text []byte) ([]byte, error) {
+	syntax := clientfile.SyntaxOf(r.Path)
 	document, err := syntax.Decode(text)
 	if err != nil {
-		return nil, unreadable(path, err)
+		return nil, unreadable(r.Path, err)
 	}
 	if at(document, r.Added) != nil {
 		if text, err = syntax.Cut(text, r.Added); err != nil {
-			return nil, unreadable(path, err)
+			return nil, unreadable(r.Path, err)
 		}
 	}
 	if text, err = r.cutParents(syntax, text); err != nil {
-		return nil, unreadable(path, err)
+		return nil, unreadable(r.Path, err)
 	}
 	if text, err = r.putBack(syntax, text); err != nil {
-		return nil, unreadable(path, err)
+		return nil, unreadable(r.Path, err)
 	}
 	if document, err = syntax.Decode(text); err == nil && r.Absent && rawjson.IsEmptyObject(document) {
 		return nil, nil
@@ -181,7 +182,7 @@ func (r installation) without(path string, text []byte) ([]byte, error) {
 func (r installation) cutParents(syntax clientfile.Syntax, text []byte) ([]byte, error) {
 	for i := len(r.Added) - 1; i > r.Present; i-- {
 		document, err := syntax.Decode(text)
-		if err != nil || !rawjson.IsEmptyObject(at(document, r.Added[:i])) {
+		if parent := at(document, r.Added[:i]); err != nil || !rawjson.IsEmptyObject(parent) && string(parent) != "[]" {
 			return text, err
 		}
 		if text, err = syntax.Cut(text, r.Added[:i]); err != nil {
@@ -198,10 +199,10 @@ func (r installation) putBack(syntax clientfile.Syntax, text []byte) ([]byte, er
 		if err != nil {
 			return nil, err
 		}
-		if entry.Entry == nil || entryAt(document, entry.Path) != nil {
+		if entry.Entry == nil || at(document, entry.Path) != nil {
 			continue
 		}
-		if text, err = syntax.Set(text, entry.Path, entry.Entry); err != nil {
+		if text, err = syntax.Put(text, entry.Path, entry.Entry, r.Listed); err != nil {
 			return nil, err
 		}
 	}

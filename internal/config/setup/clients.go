@@ -52,7 +52,7 @@ func (s *Service) client(c clientfile.Client) Client {
 		entry, err = c.Entry(launch)
 	}
 	if target, failed := c.Target(s.System, false); failed == nil && err == nil {
-		view.File, view.Snippet = s.underHome(target.Path), snippet(target.Path, c.Keys, entry)
+		view.File, view.Snippet = s.underHome(target.Path), snippet(target.Path, c, entry)
 	}
 	return view
 }
@@ -66,7 +66,7 @@ func (s *Service) underHome(path string) string {
 }
 
 // snippet is what belongs into a client's file.
-func snippet(path string, keys []string, entry any) string {
+func snippet(path string, c clientfile.Client, entry any) string {
 	raw, err := json.Marshal(entry)
 	if err != nil {
 		return ""
@@ -75,7 +75,7 @@ func snippet(path string, keys []string, entry any) string {
 	if syntax == clientfile.JSON {
 		empty = "{}"
 	}
-	text, err := syntax.Set([]byte(empty), append(slices.Clone(keys), clientfile.Key), raw)
+	text, err := syntax.Put([]byte(empty), append(slices.Clone(c.Keys), clientfile.Key), raw, c.Listed)
 	if err != nil {
 		return ""
 	}
