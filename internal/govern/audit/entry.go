@@ -163,10 +163,8 @@ const entryEnd = `"}`
 
 // unsigned is the text that the hash of an entry is made of: its JSON with an empty hash.
 func (e *Entry) unsigned() []byte {
-	plain := *e
-	plain.Hash = ""
-	text, _ := json.Marshal(&plain) // it always encodes: times are between the years 0 and 9999
-	return text
+	text, _ := json.Marshal(e) // it always encodes: times are between the years 0 and 9999
+	return append(text[:len(text)-len(e.Hash)-len(entryEnd)], entryEnd...)
 }
 
 // sign puts the hash into the JSON of an entry that was written without it.

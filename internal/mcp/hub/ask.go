@@ -434,7 +434,7 @@ type missingLogin struct {
 
 // missingLoginOf returns the login that a call lacks; ok is false if it failed otherwise.
 func missingLoginOf(err error) (m missingLogin, ok bool) {
-	if fault.CodeOf(err) != fault.NeedsAuth {
+	if err == nil || fault.CodeOf(err) != fault.NeedsAuth {
 		return m, false
 	}
 	for f := (*fault.Error)(nil); errors.As(err, &f); err = f.Err {

@@ -44,7 +44,7 @@ type outcall struct {
 // are those of this round.
 func (s *session) outgoing(r *outcall, id wire.ID, params json.RawMessage) Outgoing {
 	bare := wire.Request(id, r.method, nil)
-	text := bare.Append(make([]byte, 0, encodedSize(r, params)))
+	text := bare.Append(make([]byte, 0, s.encodedSize(r, params)))
 	text = append(text[:len(text)-1], `,"params":`...)
 	start := len(text)
 	text = s.appendParams(text, r, id, params)
@@ -59,10 +59,10 @@ func (s *session) outgoing(r *outcall, id wire.ID, params json.RawMessage) Outgo
 }
 
 // encodedSize is an upper estimate for most requests.
-func encodedSize(r *outcall, params json.RawMessage) int {
-	size := len(params) + len(r.meta) + 512
-	if r.caller != nil {
-		size += len(r.caller.Capabilities)
+func (s *session) encodedSize(r *outcall, params json.RawMessage) int {
+	size := len(params) + len(r.meta) + 256
+	if s.era == wire.Modern && r.caller != nil {
+		size += len(r.caller.Capabilities) + 256
 	}
 	return size
 }

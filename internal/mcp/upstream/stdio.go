@@ -236,9 +236,12 @@ type stdioWriter struct {
 	written int64 // bytes so far; used only with the turn
 
 	mu          sync.Mutex
-	line        uint64 // counts begun and finished lines
-	interrupted bool   // the file's write deadline is in the past
-	ended       bool   // the process has ended
+	writer      context.Context //nolint:containedctx // of whoever writes a line; nil: nobody does
+	watching    bool            // watch is about to run
+	watched     uint64          // the last line that was watched
+	line        uint64          // counts begun and finished lines
+	interrupted bool            // the file's write deadline is in the past
+	ended       bool            // the process has ended
 }
 
 // inputPipe is our end of a process's standard input, an *os.File.
@@ -249,6 +252,10 @@ type inputPipe interface {
 
 // notWritten is the position of a line that was never begun.
 const notWritten = math.MaxInt64
+
+// stuckAfter is how long a line is written before its context is watched. To watch each would
+// cost as much as to write it.
+const stuckAfter = 100 * time.Millisecond
 
 func newStdioWriter(file inputPipe) *stdioWriter {
 	return &stdioWriter{file: file, turn: make(chan struct{}, 1)}
@@ -264,15 +271,12 @@ func (w *stdioWriter) write(ctx context.Context, done <-chan struct{}, line []by
 	case <-ctx.Done():
 		return notWritten, notSent(context.Cause(ctx))
 	}
-	number, err := w.begin(ctx)
-	if err != nil {
+	if err := w.begin(ctx); err != nil {
 		<-w.turn
 		return notWritten, notSent(err)
 	}
 	position = w.written
-	stop := context.AfterFunc(ctx, func() { w.interrupt(number) })
 	n, err := w.file.Write(line)
-	stop()
 	w.written += int64(n)
 	if ended := w.finish(); errors.Is(err, os.ErrDeadlineExceeded) && !ended {
 		err = context.Cause(ctx)
@@ -292,18 +296,38 @@ func (w *stdioWriter) write(ctx context.Context, done <-chan struct{}, line []by
 	return position, err
 }
 
-// begin returns the number of the line to write.
-func (w *stdioWriter) begin(ctx context.Context) (uint64, error) {
+// begin begins a line.
+func (w *stdioWriter) begin(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.ended:
-		return 0, errProcess
+		return errProcess
 	case ctx.Err() != nil:
-		return 0, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	w.line++
-	return w.line, nil
+	w.writer = ctx
+	if !w.watching {
+		w.watching = true
+		time.AfterFunc(stuckAfter, w.watch)
+	}
+	return nil
+}
+
+// watch has the line that is being written interrupted when its context ends, if there is one,
+// and looks again later.
+func (w *stdioWriter) watch() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watching = w.writer != nil; !w.watching {
+		return
+	}
+	if number := w.line; number != w.watched {
+		w.watched = number
+		context.AfterFunc(w.writer, func() { w.interrupt(number) })
+	}
+	time.AfterFunc(stuckAfter, w.watch)
 }
 
 // interrupt ends the write of that line, unless it has finished.
@@ -320,6 +344,7 @@ func (w *stdioWriter) finish() (ended bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.line++
+	w.writer = nil
 	if w.interrupted && !w.ended {
 		w.interrupted = w.file.SetWriteDeadline(time.Time{}) != nil
 	}
