@@ -8,13 +8,14 @@
 // all rows, so that other load on the machine affects them alike; ratios are those of a
 // round, and the median of all rounds is shown.
 //
-//	go run ./bench/hub [-clients 1,16] [-for 300ms] [-rounds 9] [-also PATH] [-profile FILE]
+//	go run ./bench/hub [-clients 1,16] [-for 300ms] [-rounds 9] [-also PATH] [-profile FILE] [-memory CALLS]
 //
 // With -also, another luanette binary is measured in the same run, and the last column
 // is the CPU of this one as a part of the other's.
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -36,6 +37,7 @@ func main() {
 		also     = flag.String("also", "", "another luanette binary to measure in the same run")
 		profile  = flag.String("profile", "", "write a CPU profile of the hub to this file during each row that -row selects, and measure nothing else")
 		only     = flag.String("row", "", "measure only rows whose name contains this")
+		memory   = flag.Int("memory", 0, "measure the memory of the hub, or of -also, at rest, after so many calls of each row that -row selects and a minute later, and nothing else")
 	)
 	flag.DurationVar(&l.length, "for", 300*time.Millisecond, "how long to measure each row in a round")
 	flag.IntVar(&l.rounds, "rounds", 9, "number of rounds")
@@ -54,7 +56,7 @@ func main() {
 	case "hub":
 		err = serveHub(ctx, *listen, *config)
 	default:
-		err = measure(ctx, l, *only, *also, *profile)
+		err = measure(ctx, l, *only, *also, *profile, *memory)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/hub:", err)
@@ -62,15 +64,18 @@ func main() {
 	}
 }
 
-func measure(ctx context.Context, l load, only, also, profile string) error {
+func measure(ctx context.Context, l load, only, also, profile string, memory int) error {
 	s, err := startServers(ctx, also)
 	defer s.stop()
 	if err != nil {
 		return err
 	}
 	rows := s.rows(only)
-	if profile != "" {
+	switch {
+	case profile != "":
 		return l.profile(ctx, s.hub, rows, profile)
+	case memory > 0:
+		return l.memory(ctx, cmp.Or(s.also, s.hub), rows, memory, os.Stdout)
 	}
 	results, err := l.run(ctx, rows)
 	if err != nil {
@@ -128,6 +133,17 @@ func (s *servers) rows(only string) []row {
 // cost is what one call took in a round: half of the calls at most p50, and the server's
 // CPU for each.
 type cost struct{ p50, cpu time.Duration }
+
+// call calls for a while and returns how often.
+func (r row) call(ctx context.Context, clients int, length time.Duration) (int, error) {
+	callers, err := calls.Connect(ctx, r.server.url+r.path, r.era, r.tool, clients)
+	defer callers.Close()
+	if err != nil {
+		return 0, err
+	}
+	times, err := callers.Call(ctx, length)
+	return len(times), err
+}
 
 // measure calls for a while, after a shorter while to warm up.
 func (r row) measure(ctx context.Context, clients int, length time.Duration) (c cost, err error) {

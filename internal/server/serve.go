@@ -48,7 +48,8 @@ func (srv *Server) Serve(ctx context.Context) error {
 	srv.listening.Store(srv.config.Scheme() + strings.TrimPrefix(httpserver.URL(listener.Addr()), "http"))
 	srv.node.SetAddress(httpserver.URL(listener.Addr()))
 	srv.printAddresses(ctx, listener.Addr(), backend)
-	srv.precompile() //nolint:contextcheck // it goes on in the background
+	srv.precompile()   //nolint:contextcheck // it goes on in the background
+	srv.returnMemory() //nolint:contextcheck // likewise
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
@@ -76,7 +77,8 @@ func (srv *Server) Serve(ctx context.Context) error {
 // ServeStdio serves one MCP client on in and out until the input or ctx ends, then closes
 // the server.
 func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	srv.precompile() //nolint:contextcheck // it goes on in the background
+	srv.precompile()   //nolint:contextcheck // it goes on in the background
+	srv.returnMemory() //nolint:contextcheck // likewise
 	who, err := srv.localPeers.Identify(ctx)
 	if err == nil {
 		who.Keyless = true
