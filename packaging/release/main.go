@@ -118,7 +118,7 @@ var epoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 // build compiles the static binary.
 func (r *release) build(ctx context.Context, p platform) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -X main.version="+r.version, "-o", r.binary(p), "./cmd/luanette")
+		"-ldflags", "-s -w -funcalign=16 -X main.version="+r.version, "-o", r.binary(p), "./cmd/luanette")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	cmd.Stderr = os.Stderr
 	return cmd.Run()
