@@ -31,6 +31,7 @@ type jobCommand struct {
 	Poll   jobPollCommand   `cmd:"" help:"Wait for jobs to finish."`
 	Cancel jobArg           `cmd:"" tool:"job_cancel" help:"Stop a job."`
 	Undo   jobArg           `cmd:"" tool:"job_undo" help:"Undo what a job changed, where its tools declare how; shows the plan and asks."`
+	Resume jobResumeCommand `cmd:"" help:"Continue a job that failed because it is unknown whether a call happened."`
 	Logs   jobArg           `cmd:"" tool:"job_logs" help:"Show what a job printed and logged."`
 
 	Journal  jobArg          `cmd:"" tool:"job_journal" help:"Show the effects of a job, step by step."`
@@ -131,11 +132,17 @@ type jobArg struct {
 
 // call calls a tool about the job.
 func (c *jobArg) call(ctx context.Context, proc *process, name string) (view tool.View, err error) {
+	return c.callWith(ctx, proc, name, map[string]any{})
+}
+
+// callWith is call with more arguments.
+func (c *jobArg) callWith(ctx context.Context, proc *process, name string, args map[string]any) (view tool.View, err error) {
 	err = c.withClient(ctx, proc, func(api client.Client) error {
 		if c.ID, err = jobID(ctx, proc, api, c.ID); err != nil {
 			return err
 		}
-		view, err = callTool(ctx, proc, api, name, map[string]any{"job_id": c.ID})
+		args["job_id"] = c.ID
+		view, err = callTool(ctx, proc, api, name, args)
 		return err
 	})
 	return view, err
@@ -148,6 +155,38 @@ func (c *jobArg) Run(ctx context.Context, proc *process, k *kong.Context) error 
 		return err
 	}
 	return printView(proc, view, c.JSON)
+}
+
+type jobResumeCommand struct {
+	jobArg
+	Assume string `enum:",done,not-done" default:"" placeholder:"OUTCOME" help:"Whether the calls in doubt were carried out: done or not-done."`
+	Result string `placeholder:"JSON" help:"With --assume done: what the script gets as the result of a tool call (default {})."`
+}
+
+// Help is shown by `luanette job resume --help`.
+func (jobResumeCommand) Help() string {
+	return `Without --assume it shows the calls in doubt. Check what they changed; then resume the
+job with --assume done, or with --assume not-done, which makes the calls again. It
+continues as a new job, which repeats nothing else. If the output is not a terminal,
+only the id of that job is printed.`
+}
+
+// Run shows the calls in doubt, or resumes the job.
+func (c *jobResumeCommand) Run(ctx context.Context, proc *process) error {
+	args := map[string]any{}
+	setGiven(args, map[string]string{"assume": strings.ReplaceAll(c.Assume, "-", "_"), "result": c.Result})
+	view, err := c.callWith(ctx, proc, "job_resume", args)
+	if err != nil {
+		return err
+	}
+	if c.Assume == "" {
+		return printView(proc, view, c.JSON)
+	}
+	flags, err := c.api(proc)
+	if err != nil {
+		return err
+	}
+	return flags.printID(proc, view, "new_job_id")
 }
 
 type jobStatusCommand struct{ jobArg }

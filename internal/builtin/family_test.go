@@ -25,6 +25,7 @@ var questions = map[string]string{
 	"job_logs":             "what did the job print",
 	"job_poll":             "wait until a job is finished",
 	"job_undo":             "undo what a job has changed",
+	"job_resume":           "continue a failed job with a call in doubt",
 	"job_replay":           "run a finished job again without calling anything",
 	"job_stats":            "how many jobs are there in each state",
 	"job_status":           "result of a job",

@@ -33,7 +33,7 @@ var matrixTools = map[string]string{
 	"call_tool": `{"name":"job_status","arguments":{"job_id":"JOB"}}`, "execute_code": `{"language":"lua","code":"return 1","session_id":"SESSION"}`,
 	"get_tool_definitions": `{"names":["job_status"]}`,
 	"job_cancel":           `{"job_id":"LATER"}`, "job_journal": `{"job_id":"JOB"}`, "job_list": `{}`, "job_logs": `{"job_id":"JOB"}`,
-	"job_poll": `{"job_ids":["JOB"],"timeout_ms":1}`, "job_replay": `{"job_id":"JOB"}`, "job_stats": `{}`, "job_status": `{"job_id":"JOB"}`, "job_undo": `{"job_id":"JOB"}`,
+	"job_poll": `{"job_ids":["JOB"],"timeout_ms":1}`, "job_replay": `{"job_id":"JOB"}`, "job_stats": `{}`, "job_status": `{"job_id":"JOB"}`, "job_undo": `{"job_id":"JOB"}`, "job_resume": `{"job_id":"JOB"}`,
 	"lua_describe": `{"script_hash":"HASH"}`, "lua_eval": `{"code":"return mark","session_id":"SESSION"}`, "lua_execute": `{"script_hash":"000000000000"}`,
 	"lua_help": `{}`, "lua_preview": `{"code":"return 1","session_id":"SESSION"}`,
 	"mcp_connect": `{"namespace":"x","url":"http://127.0.0.1:1/mcp"}`, "mcp_disconnect": `{"namespace":"x"}`, "mcp_list_upstreams": `{}`, "mcp_status": `{}`,

@@ -40,6 +40,7 @@ func Tools(q *job.Queue, s *artifact.Store, r *script.Runner) []toolset.Tool {
 		toolset.Define(texts, "job_journal", look, t.journal),
 		toolset.Define(texts, "job_replay", look, t.replay),
 		toolset.Define(texts, "job_undo", tool.Hints{}, t.undo),
+		toolset.Define(texts, "job_resume", tool.Hints{}, t.resume),
 	}
 }
 

@@ -59,7 +59,7 @@ type ScheduleView struct {
 	Started    int      `json:"started" jsonschema:"jobs it started so far"`
 	Skipped    int      `json:"skipped,omitempty" jsonschema:"times skipped because the previous job was still running"`
 	builtin.Shared
-	Params toolset.JSON `json:"params,omitempty" jsonschema:"the argument of main"`
+	Params toolset.Object `json:"params,omitempty" jsonschema:"the argument of main"`
 }
 
 // view shows a schedule with the version of its script.
@@ -82,7 +82,7 @@ func scheduleView(s *job.Schedule) ScheduleView {
 	return ScheduleView{
 		ScheduleID: s.ID, Schedule: s.Cron, Timezone: s.Zone, Name: s.Name, ScriptHash: s.Hash, Creator: s.Creator, By: s.By, Tags: append([]string{}, s.Tags...),
 		CreatedAt: builtin.Seconds(s.Created), Paused: s.Paused, Reason: s.Reason, NextRun: builtin.Seconds(s.Next), LastRun: builtin.Seconds(s.Last), LastJobID: s.LastJob,
-		Started: s.Started, Skipped: s.Skipped, Shared: sharedView(s.Sharing), Params: toolset.JSON(s.Params),
+		Started: s.Started, Skipped: s.Skipped, Shared: sharedView(s.Sharing), Params: toolset.Object(s.Params),
 	}
 }
 

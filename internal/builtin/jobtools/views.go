@@ -482,7 +482,7 @@ func (v StepView) text() string {
 	text := fmt.Sprintf("%4d  %s", v.Step, v.Call)
 	switch {
 	case !v.Done:
-		text += "  … not done"
+		text += "  … in progress, or it is unknown whether it happened"
 	case v.Error != "":
 		text += "  ! " + v.Error
 	}

@@ -314,7 +314,7 @@ type Family struct {
 var families = []Family{
 	{findingFamily, []string{"search_tools", "get_tool_definitions", "call_tool", "result_read"}},
 	{"code", []string{"execute_code", "lua_eval", "lua_preview", "lua_help"}},
-	{"jobs", []string{"lua_execute", "job_poll", "job_status", "job_list", "job_stats", "job_logs", "job_cancel", "job_journal", "job_replay", "job_undo", "trace_get"}},
+	{"jobs", []string{"lua_execute", "job_poll", "job_status", "job_list", "job_stats", "job_logs", "job_cancel", "job_journal", "job_replay", "job_undo", "job_resume", "trace_get"}},
 	{"schedules", []string{"schedule_list", "schedule_pause", "schedule_resume", "schedule_remove"}},
 	{"sessions", []string{"session_create", "session_list", "session_fork", "session_reset", "session_script", "session_close"}},
 	{"scripts", []string{"script_store", "script_search", "script_get", "lua_describe", "script_publish", "script_unpublish", "script_history"}},

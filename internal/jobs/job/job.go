@@ -57,6 +57,8 @@ type Spec struct {
 	Priority int           // among the creator's jobs, higher first
 	Delay    time.Duration // minimum time before the start
 	Start    time.Time     // start time instead of a delay; zero means now
+
+	journal []byte // what the job has done already, as another job
 }
 
 // check validates the spec and sorts its tags.

@@ -63,7 +63,7 @@ func (q *Queue) Journal(ctx context.Context, id string) ([]host.Step, error) {
 	if err := q.check(ctx, principal.Job, principal.See, id); err != nil {
 		return nil, err
 	}
-	_, tail, err := q.load(ctx, id)
+	j, tail, err := q.load(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +71,14 @@ func (q *Queue) Journal(ctx context.Context, id string) ([]host.Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c := q.following(id); c != nil && tail == nil {
-		tail = c.tail()
+	if c := q.following(id); c != nil && !j.State.Final() {
+		tail = slices.Concat(tail, c.tail())
 	}
-	return host.ReadJournal(append(records, tail)...)
+	steps, err := host.ReadJournal(append(records, tail)...)
+	if j.isResumed() { // the tail begins with what was done before
+		slices.SortStableFunc(steps, func(a, b host.Step) int { return a.At.Compare(b.At) })
+	}
+	return steps, err
 }
 
 // tail returns the part of a running script's journal that is stored with the job.

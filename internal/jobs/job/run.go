@@ -44,7 +44,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 		return q.stopped(ctx, j, err)
 	}
 	defer place.give()
-	past, steps, err := q.past(ctx, run, fresh)
+	past, steps, err := q.past(ctx, run, j, fresh)
 	if err != nil {
 		return q.conclude(ctx, j, Outcome{}, err, nil)
 	}
@@ -73,16 +73,17 @@ func (q *Queue) find(ctx context.Context, id string) (j Job, fresh bool, err err
 		}
 	}
 	err = q.persist(ctx, func() (err error) {
-		j, _, err = q.load(ctx, id)
+		j, j.journal, err = q.load(ctx, id)
 		return err
 	})
 	return j, false, err
 }
 
 // past returns the number of records of a run so far, and their journal entries.
-func (q *Queue) past(ctx context.Context, run *durable.Run, fresh bool) (records int, steps []host.Step, err error) {
+func (q *Queue) past(ctx context.Context, run *durable.Run, j Job, fresh bool) (records int, steps []host.Step, err error) {
 	if fresh {
-		return 0, nil, nil
+		steps, err = j.steps()
+		return 0, steps, err
 	}
 	var past [][]byte
 	err = q.persist(ctx, func() (err error) {
@@ -92,8 +93,13 @@ func (q *Queue) past(ctx context.Context, run *durable.Run, fresh bool) (records
 	if err != nil {
 		return 0, nil, err
 	}
-	steps, err = host.ReadJournal(past...)
+	steps, err = j.steps(past...)
 	return len(past), steps, err
+}
+
+// steps returns the journal of an unfinished job, from its records.
+func (j *Job) steps(records ...[]byte) ([]host.Step, error) {
+	return host.ReadJournal(slices.Concat([][]byte{j.journal}, records)...)
 }
 
 // unlimited reports whether the job runs without a place in the queue.
@@ -126,7 +132,7 @@ func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []ho
 			return err
 		})
 		if err == nil {
-			steps, err = host.ReadJournal(records...)
+			steps, err = j.steps(records...)
 		}
 		if err != nil {
 			return q.conclude(ctx, j, Outcome{}, err, nil)

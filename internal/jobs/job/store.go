@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +71,9 @@ func (q *Queue) insertJob(ctx context.Context, tx *db.Tx, j Job) error {
 	if err == nil && q.options.Admit != nil { // after the row: a job that exists is not counted again
 		err = q.options.Admit(ctx, tx)
 	}
+	if err == nil && j.journal != nil {
+		_, err = tx.Exec(ctx, "UPDATE jobs SET tail = $2 WHERE id = $1", j.ID, j.journal)
+	}
 	for _, tag := range j.Tags {
 		if err == nil {
 			_, err = tx.Exec(ctx, "INSERT INTO job_tags (tag, job) VALUES ($1, $2)", tag, j.ID)
@@ -78,7 +82,8 @@ func (q *Queue) insertJob(ctx context.Context, tx *db.Tx, j Job) error {
 	return err
 }
 
-// load reads one job, with its output.
+// load reads one job, with its output and the part of its journal that is stored with it: of
+// one that has ended the end, of another that continues a job what that has done.
 func (q *Queue) load(ctx context.Context, id string) (j Job, tail []byte, err error) {
 	var output []byte
 	err = q.db.Read(ctx, func(tx *db.Tx) (err error) {
@@ -128,7 +133,7 @@ func (q *Queue) end(ctx context.Context, j Job, tail []byte) (stored Job, err er
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "UPDATE jobs SET output = $2, tail = $3 WHERE id = $1 AND node = $4", j.ID, output, tail, q.options.Node)
+		_, err = tx.Exec(ctx, "UPDATE jobs SET output = $2, tail = $3 WHERE id = $1 AND node = $4", j.ID, output, slices.Concat(j.journal, tail), q.options.Node)
 		if err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func (r *Replay) Handle(ctx context.Context, e Effect, live func(context.Context
 		return r.beyond(ctx, e, live)
 	case !step.matches(e):
 		return nil, r.end(diverged(step, e))
-	case !step.Done && e.Kind == Write:
+	case step.InDoubt():
 		return nil, r.end(inDoubt(step))
 	case !step.Done:
 		return r.beyond(context.WithValue(ctx, beganKey{}, step.At), e, live)
@@ -123,7 +123,7 @@ func diverged(step Step, e Effect) error {
 
 func inDoubt(step Step) error {
 	return fault.New(fault.Conflict, "step %d: it is unknown whether %s happened: the server stopped before the outcome was recorded", step.Seq, step.Call()).
-		WithHint("check what the call changed, then start a new job for the rest; calls of tools marked read-only or idempotent are retried automatically").
+		WithHint("check what the call changed, then `luanette job resume` (job_resume) continues the job; calls of tools marked read-only or idempotent are retried automatically").
 		WithDetails(map[string]any{"step": step.Seq, "call": step.Call(), "began": step.At, "process": step.Boot})
 }
 

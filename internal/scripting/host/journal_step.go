@@ -28,6 +28,21 @@ type Step struct {
 	Err    *fault.Error
 }
 
+// InDoubt reports whether it is unknown if the step, which changes something, was carried out.
+func (s Step) InDoubt() bool { return !s.Done && s.Kind == Write }
+
+// Assume returns the step as carried out. A call of a tool has the result, others have none.
+func (s Step) Assume(result json.RawMessage) Step {
+	s.Done = true
+	if s.Called() {
+		if len(result) == 0 {
+			result = json.RawMessage("{}")
+		}
+		s.Values = []Value{result}
+	}
+	return s
+}
+
 // Digest replaces a large argument in a journal. Arguments are only compared.
 type Digest struct {
 	Size int
@@ -144,6 +159,15 @@ func appendStep(record []byte, form byte, s Step) []byte {
 		w.values(s.Values, func(v Value) Value { return v })
 	}
 	return w.data
+}
+
+// WriteJournal encodes steps that have an outcome, for ReadJournal.
+func WriteJournal(steps []Step) []byte {
+	journal := []byte{}
+	for _, s := range steps {
+		journal = appendStep(journal, formOutcome, s)
+	}
+	return journal
 }
 
 // ReadJournal decodes the records of a Journal, in their order: first the steps with an
