@@ -182,7 +182,7 @@ func (c *jobResumeCommand) Run(ctx context.Context, proc *process) error {
 	if c.Assume == "" {
 		return printView(proc, view, c.JSON)
 	}
-	flags, err := c.api(proc)
+	flags, err := c.api(ctx, proc)
 	if err != nil {
 		return err
 	}
@@ -456,10 +456,10 @@ func (c *scheduleListCommand) Run(ctx context.Context, proc *process) error {
 		}
 		length := uniqueLength(ids)
 		none := "no schedules; `luanette job start FILE --schedule CRON` makes one"
-		return printList(proc, found.Schedules, none, "SCHEDULE NAME STATE TIMES ZONE NEXT STARTED SKIPPED", func(s jobtools.ScheduleView) []string {
+		return printList(proc, found.Schedules, none, "SCHEDULE NAME STATE TIMES ZONE NEXT STARTED SKIPPED PARAMS", func(s jobtools.ScheduleView) []string {
 			return []string{
-				s.ScheduleID[:min(length, len(s.ScheduleID))], cmp.Or(s.Name, shortHash(s.ScriptHash)), scheduleState(&s), s.Schedule, cmp.Or(s.Timezone, "-"),
-				nextRun(&s), strconv.Itoa(s.Started), strconv.Itoa(s.Skipped),
+				s.ScheduleID[:min(length, len(s.ScheduleID))], cmp.Or(s.Script(), shortHash(s.ScriptHash)), scheduleState(&s), s.Schedule, cmp.Or(s.Timezone, "-"),
+				nextRun(&s), strconv.Itoa(s.Started), strconv.Itoa(s.Skipped), s.ShownParams(),
 			}
 		})
 	})

@@ -89,20 +89,34 @@ func scheduleView(s *job.Schedule) ScheduleView {
 // maxShownParams is how many bytes of the parameters of a schedule are in its line.
 const maxShownParams = 200
 
+// Script returns the name of the script with its version, and the one that is published now.
+func (v *ScheduleView) Script() string {
+	name := cmp.Or(v.Version, v.Name)
+	if v.Published != "" {
+		name += " (" + v.Published + " is published now)"
+	}
+	return name
+}
+
+// ShownParams returns the parameters, shortened; "" if there are none.
+func (v *ScheduleView) ShownParams() string {
+	if text := string(v.Params); text != "{}" {
+		return redact.Cut(text, maxShownParams)
+	}
+	return ""
+}
+
 // Text returns it as one line.
 func (v ScheduleView) Text() string {
 	text := fmt.Sprintf("Schedule %s: %s", v.ScheduleID, v.Schedule)
 	if v.Timezone != "" {
 		text += " (" + v.Timezone + ")"
 	}
-	if name := cmp.Or(v.Version, v.Name); name != "" {
+	if name := v.Script(); name != "" {
 		text += ", " + name
 	}
-	if v.Published != "" {
-		text += " (" + v.Published + " is published now)"
-	}
-	if params := string(v.Params); params != "" && params != "{}" {
-		text += " " + redact.Cut(params, maxShownParams)
+	if params := v.ShownParams(); params != "" {
+		text += " " + params
 	}
 	switch {
 	case v.Paused:
