@@ -2,6 +2,14 @@
 import { expect, test } from '@playwright/test'
 import { Batcher } from '../../internal/ui/web/src/batch'
 import { describe, latestLines } from '../../internal/ui/web/src/describe'
+import { moment, when } from '../../internal/ui/web/src/format'
+
+test('times are written as commands print them, in every locale', () => {
+  const noon = new Date(2026, 10, 5, 12, 3, 9)
+  expect(moment(new Date(2026, 10, 5))).toBe('2026-11-05 00:00:00')
+  expect(when(noon, new Date(2026, 10, 5, 14))).toBe('12:03:09')
+  expect(when(noon, new Date(2026, 10, 6))).toBe('2026-11-05 12:03:09')
+})
 
 test('events are delivered in batches', () => {
   const scheduled: (() => void)[] = []

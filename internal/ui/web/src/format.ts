@@ -8,16 +8,25 @@ export function duration(ms: number): string {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-const hours = new Intl.DateTimeFormat([], { timeStyle: 'medium', hour12: false }) // one for all: to make it is slow
+const hours = new Intl.DateTimeFormat('sv', { timeStyle: 'medium' }) // 09:05:00 everywhere; one for all: to make it is slow
 
 export function clock(time: string | number | Date): string {
   return hours.format(new Date(time))
 }
 
+const days = new Intl.DateTimeFormat('sv') // 2026-11-19, as commands print it
+
+export function day(time: string | number | Date): string {
+  return days.format(new Date(time))
+}
+
+export function moment(time: string | number | Date): string {
+  return `${day(time)} ${clock(time)}`
+}
+
 /** The time of day, after the date if it is not today. */
 export function when(time: string | number | Date, now = new Date()): string {
-  const date = new Date(time)
-  return date.toDateString() === now.toDateString() ? clock(date) : `${date.toLocaleDateString([], { month: 'short', day: 'numeric', ...(date.getFullYear() !== now.getFullYear() && { year: 'numeric' }) })} ${clock(date)}`
+  return day(time) === day(now) ? clock(time) : moment(time)
 }
 
 export function ago(time: string | number | Date, now = Date.now()): string {

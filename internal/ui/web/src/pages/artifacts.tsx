@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { get, post } from '../api'
-import { ago, clock, size } from '../format'
+import { ago, moment, size } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { go, useFilter } from '../route'
@@ -143,7 +143,7 @@ function OneArtifact({ id }: { id: string }) {
         <dl class="facts">
           <dt>Type</dt><dd>{a.mime_type}, {size(a.size_bytes)}</dd>
           {a.creator && <><dt>Creator</dt><dd>{a.creator}</dd></>}
-          <dt>Created</dt><dd>{new Date(a.created_at).toLocaleDateString()} {clock(a.created_at)}</dd>
+          <dt>Created</dt><dd>{moment(a.created_at)}</dd>
           {a.tags.length > 0 && <><dt>Tags</dt><dd>{a.tags.join(', ')}</dd></>}
           {a.parent_id && <><dt>Made from</dt><dd><a class="mono" href={`#/artifacts/${a.parent_id}`}>{a.parent_id}</a></dd></>}
           <dt>Id</dt><dd class="mono">{a.id}</dd>

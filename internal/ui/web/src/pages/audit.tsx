@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { get } from '../api'
-import { duration, size } from '../format'
+import { duration, moment, size } from '../format'
 import { Hint } from '../parts/hint'
 import { Table, type Column } from '../parts/table'
 import { useData } from '../resource'
@@ -24,7 +24,7 @@ interface Entry {
 }
 
 const columns: Column<Entry>[] = [
-  { name: 'Time', value: (e) => e.at, cell: (e) => <time dateTime={e.at}>{new Date(e.at).toLocaleString([], { hour12: false })}</time> },
+  { name: 'Time', value: (e) => e.at, cell: (e) => <time dateTime={e.at}>{moment(e.at)}</time> },
   { name: 'Who', value: (e) => e.name ?? e.who, cell: (e) => <>{e.name ?? e.who}{e.client && <div class="soft small">{e.client}</div>}</> },
   { name: 'What', value: (e) => `${e.action} ${e.subject}`, cell: (e) => <>{e.action !== 'call' && `${e.action} `}<span class="mono">{e.subject}</span></>, class: 'breaks' },
   { name: 'Outcome', value: (e) => e.error ?? e.decision ?? '', cell: (e) => (e.decision === 'deny' ? <span class="bad">denied{e.rule && ` by ${e.rule}`}</span> : e.error ? <span class="bad">{e.error}</span> : 'ok') },

@@ -3,7 +3,7 @@ import { get, may } from '../api'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { mayChange, type Owned } from '../shares'
-import { ago, count, duration } from '../format'
+import { ago, count, duration, moment } from '../format'
 import { attempt } from '../upstream'
 import { Library, removeItem } from './artifacts'
 import { Hint } from '../parts/hint'
@@ -81,7 +81,7 @@ function OneScript({ hash }: { hash: string }) {
           <ul class="list">
             {versions.map((v) => (
               <li key={v.version}>
-                version {v.version}: <a class="mono" href={`#/scripts/${v.hash}`}>{v.hash.slice(0, 12)}</a> <span class="soft">{new Date(v.published_at).toLocaleString()}</span>{v.current && <span class="good"> current</span>}
+                version {v.version}: <a class="mono" href={`#/scripts/${v.hash}`}>{v.hash.slice(0, 12)}</a> <span class="soft">{moment(v.published_at)}</span>{v.current && <span class="good"> current</span>}
               </li>
             ))}
           </ul>

@@ -1,7 +1,7 @@
 import { get } from '../api'
 import { user, type Usage as Tokens } from '../chat/conversation'
 import { dollars } from '../chat/turn'
-import { count } from '../format'
+import { count, moment } from '../format'
 import { Chart } from '../parts/chart'
 import { Hint } from '../parts/hint'
 import { Quota } from '../parts/quota'
@@ -99,7 +99,7 @@ function sums<T extends Spent>(): Column<T>[] {
 }
 
 const turnColumns: Column<Report['turns'][number]>[] = [
-  { name: 'Time', value: (t) => t.began, cell: (t) => <time dateTime={t.began}>{new Date(t.began).toLocaleString([], { hour12: false })}</time> },
+  { name: 'Time', value: (t) => t.began, cell: (t) => <time dateTime={t.began}>{moment(t.began)}</time> },
   { name: 'Person', value: (t) => t.user_id, cell: (t) => t.user_id },
   { name: 'Model', value: (t) => t.model, cell: (t) => <span class="mono">{t.model}</span> },
   { name: 'Requests', value: (t) => t.requests, cell: (t) => t.requests, number: true },

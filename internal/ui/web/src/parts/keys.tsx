@@ -1,7 +1,7 @@
 // API keys: all of the server, or those of one person.
 import { useState } from 'preact/hooks'
 import { get, may, post } from '../api'
-import { ago } from '../format'
+import { ago, day } from '../format'
 import { useData } from '../resource'
 import { attempt } from '../upstream'
 import { Copy } from './copy'
@@ -68,7 +68,7 @@ function columns(revoke: (k: Key) => void): Column<Key>[] {
     { name: 'State', value: (k) => k.state, cell: (k) => <State state={k.state} /> },
     { name: 'Scopes', value: (k) => k.scopes.join(), cell: (k) => <>{k.scopes.join(', ')}<div class="soft small breaks">{restrictions(k)}</div></> },
     { name: 'Last use', value: (k) => k.used ?? '', cell: (k) => <span class="soft">{k.used ? `used ${ago(k.used)}` : 'never used'}</span> },
-    { name: 'Expires', value: (k) => k.expires ?? '', cell: (k) => <span class="soft">{k.expires ? `until ${new Date(k.expires).toLocaleDateString()}` : 'does not expire'}</span> },
+    { name: 'Expires', value: (k) => k.expires ?? '', cell: (k) => <span class="soft">{k.expires ? `until ${day(k.expires)}` : 'does not expire'}</span> },
     { name: '(Actions)', cell: (k) => k.state === 'active' && (k.fixed ? <span class="soft">set in the configuration</span> : <button type="button" onClick={() => revoke(k)}>Revoke {k.name}</button>), class: 'row' },
   ]
 }

@@ -1,5 +1,6 @@
 // What can be done with a script beside running it: save, publish, run as a job, schedule.
 import { useState } from 'preact/hooks'
+import { moment } from '../format'
 import { call } from '../mcp'
 import { notify } from '../parts/notices'
 import { go } from '../route'
@@ -42,7 +43,7 @@ export function Actions({ draft, params, valid, change }: Props) {
   const plan = () => withSaved(async (hash) => {
     const made = await call<{ next_run: number }>('lua_execute', { script_hash: hash, params: params ?? {}, schedule })
     setSchedule(undefined)
-    return `scheduled, next at ${new Date(made.next_run * 1000).toLocaleString()}`
+    return `scheduled, next at ${moment(made.next_run * 1000)}`
   })
   return (
     <>
