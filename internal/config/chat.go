@@ -38,6 +38,7 @@ type Chat struct {
 	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"include the arguments and results of tools in event streams"`
 	LogContent  bool                 `toml:"log_content" help:"include messages, arguments and results in logs and traces"`
 	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to the callbacks of callback_origins, best as a reference"`
+	Signing     string               `toml:"callback_secret" trust:"needed" secret:"all" help:"secret by which webhooks to callbacks are signed (Standard Webhooks), whsec_ and base64, as a reference such as ${env:NAME}"`
 	Receivers   []string             `toml:"callback_origins" trust:"needed" help:"origins of the callbacks that get callback_token, such as https://gateway.example; callbacks to other addresses get no token"`
 	Media       []string             `toml:"media" words:"image|file|audio" help:"what the model takes beside text: image, file (PDF) and audio; empty means image and file, and audio for models with audio in their name"`
 	Attachments int                  `toml:"attachments" min:"1" help:"how many images, sounds and files of one user's conversations are stored; attachments beyond it are refused"`

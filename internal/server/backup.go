@@ -38,6 +38,7 @@ import (
 	"github.com/luanette/luanette/internal/store/backup"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/delivery"
 	"github.com/luanette/luanette/internal/store/kv"
 	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/results"
@@ -131,6 +132,7 @@ func knownMigrations() map[string]fs.FS {
 		"artifact":   artifact.Migrations,
 		"audit":      audit.Migrations,
 		"authserver": authserver.Migrations,
+		"delivery":   delivery.Migrations,
 		"embedding":  embedding.Migrations,
 		"erasure":    erasure.Migrations,
 		"errand":     remotecall.Migrations,

@@ -34,6 +34,10 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 	if err != nil {
 		return all, fault.Wrap(fault.Config, err, "chat.callback_token").WithHint("%s", fault.HintOf(err))
 	}
+	signing, err := in.secrets.Find(c.Signing)
+	if err != nil {
+		return all, fault.Wrap(fault.Config, err, "chat.callback_secret").WithHint("%s", fault.HintOf(err))
+	}
 	if !callback.IsZero() && len(c.Receivers) == 0 {
 		in.log.WarnContext(ctx, "no callback gets chat.callback_token", "hint", "name the receivers in chat.callback_origins, such as https://gateway.example")
 	}
@@ -53,7 +57,7 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 			Secrets:   secret.Box{Key: in.storedKey(), RecoveryHint: "give the server its token again"},
 			Log:       in.log,
 		},
-		CurrentPrincipal: in.keys.Current, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: in.bus, Log: in.log,
+		OnOutcome: chatapi.Deliver(in.deliveries, time.Now), CurrentPrincipal: in.keys.Current, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: in.bus, Log: in.log,
 		Node: in.nodeID(), Broadcast: in.notifier(conversationTopic), CarryTrace: telemetry.Carry,
 	})
 	if err != nil {
@@ -65,13 +69,20 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 	all.chat = chatapi.New(turns, chatapi.Options{
 		Model: assistant.About(), Models: assistant.Models(), ModelError: assistant.Err, Transcribe: listener.Func(),
 		Debug: c.DebugEvents, Rate: c.Rate,
-		Webhooks: in.outbound().Transport(),
-		Token:    callback, Receivers: c.Receivers, Usage: in.spending, Audit: in.audit.RecordAction,
+		Webhooks: in.outbound().Transport(), Secret: signing, Deliveries: in.deliveries,
+		Token: callback, Receivers: c.Receivers, Usage: in.spending, Audit: in.audit.RecordAction,
 		Log: in.log, Version: in.options.Version,
 	})
 	in.closeFirst.plain(all.chat.Close)
 	in.closeFirst.plain(turns.Close)
 	return all, nil
+}
+
+// sendDeliveries sends webhooks that must arrive. Only a server that serves knows how.
+func (srv *Server) sendDeliveries(ctx context.Context) {
+	if srv.chat != nil {
+		srv.deliveries.Run(ctx)
+	}
 }
 
 // NewAgent returns an agent that has all tools. Without a configured model it fails: the

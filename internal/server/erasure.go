@@ -25,6 +25,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script/publish"
 	"github.com/luanette/luanette/internal/scripting/script/session"
 	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/delivery"
 	"github.com/luanette/luanette/internal/store/kv"
 	"github.com/luanette/luanette/internal/store/personal"
 	"github.com/luanette/luanette/internal/tools/results"
@@ -36,7 +37,7 @@ import (
 func personalTables() []personal.Table {
 	return slices.Concat(job.Personal(), session.Personal(), publish.Personal(), kv.Personal(), results.Personal(), usage.Personal(),
 		artifact.Personal(), hootenanny.Personal(),
-		conversation.Personal(), spending.Personal(), taskrelay.Personal(), sessionstore.Personal(), upstreamstore.Personal(),
+		conversation.Personal(), delivery.Personal(), spending.Personal(), taskrelay.Personal(), sessionstore.Personal(), upstreamstore.Personal(),
 		approval.Personal(), policy.Personal(), pin.Personal(), oauth.Personal(), personalvalues.Personal(),
 		share.Personal(), authserver.Personal(), apikey.Personal(), signin.Personal(), people.Personal())
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script/publish"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/delivery"
 	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/results"
 	"github.com/luanette/luanette/internal/tools/usage"
@@ -29,12 +30,17 @@ type storage struct {
 	usage    *usage.Store
 	meaning  *embedding.Model // nil: searches compare words only
 	spending *spending.Store
+	// deliveries are webhooks on their way.
+	deliveries *delivery.Store
 }
 
 func openStorage(ctx context.Context, p *process, g *guards) (*storage, error) {
 	s := &storage{}
 	var err error
 	if s.spending, err = spending.Open(ctx, p.store, spending.Options{Budgets: p.config.Chat.Budget}); err != nil {
+		return nil, err
+	}
+	if s.deliveries, err = delivery.Open(ctx, p.store, delivery.Options{Log: p.log}); err != nil {
 		return nil, err
 	}
 	if s.results, err = results.Open(ctx, p.store, results.Options{Log: p.log, Flow: g.policy}); err != nil {

@@ -1,8 +1,8 @@
 package chatapi
 
 import (
-	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -14,12 +14,16 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/turn"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/delivery"
 )
 
 const (
-	webhookTime     = 10 * time.Second // for one request
-	webhookTries    = 3                // of the last one; earlier pieces are sent once
+	progressTime    = 10 * time.Second // for one webhook about progress
+	progressGrace   = time.Second      // for all that wait when the turn has ended
+	progressQueue   = 1000             // that wait for a slow receiver; further ones are left out
 	defaultThrottle = 5 * time.Second
 )
 
@@ -98,31 +102,144 @@ func (d *Handler) callback(r *request) (Accepted, error) {
 	if err != nil {
 		return Accepted{}, err
 	}
+	if _, wanted := targetOf(t); !wanted {
+		return Accepted{}, fault.New(fault.Conflict, "the message was sent before without a callback").WithHint("GET /api/v1/chat/%s waits for its answer", t.ID)
+	}
 	d.callBack(t)
 	return Accepted{t.ID, r.id, q.MessageKey}, nil
 }
 
-// callBack follows a turn in the background and calls its callback, if it has one.
+// delivery is GET /api/v1/chat/{message}/callback.
+func (d *Handler) delivery(r *request) (delivery.Status, error) {
+	t, own, err := d.turn(r.Request)
+	if err == nil && !own {
+		err = noMessage(t.ID)
+	}
+	if err != nil {
+		return delivery.Status{}, err
+	}
+	return d.options.Deliveries.Get(r.Context(), t.ID)
+}
+
+// deliverAgain is POST /api/v1/chat/{message}/callback.
+func (d *Handler) deliverAgain(r *request) (delivery.Status, error) {
+	status, err := d.delivery(r)
+	if err != nil {
+		return status, err
+	}
+	if err := d.options.Deliveries.Again(r.Context(), status.ID); err != nil {
+		return status, err
+	}
+	return d.options.Deliveries.Get(r.Context(), status.ID)
+}
+
+// Deliveries lists deliveries.
+type Deliveries struct {
+	Callbacks []delivery.Status `json:"callbacks"`
+}
+
+// maxDeliveries is how many deliveries are listed.
+const maxDeliveries = 200
+
+// deliveries is GET …/callbacks.
+func (d *Handler) deliveries(r *request) (list Deliveries, err error) {
+	state := delivery.State(r.URL.Query().Get("state"))
+	if known := []delivery.State{"", delivery.Waiting, delivery.Delivered, delivery.Failed}; !slices.Contains(known, state) {
+		return list, fault.New(fault.InvalidParams, "state must be waiting, delivered or failed, not %q", state)
+	}
+	list.Callbacks, err = d.options.Deliveries.List(r.Context(), callbacks, r.person.Org, state, maxDeliveries)
+	if list.Callbacks == nil {
+		list.Callbacks = []delivery.Status{}
+	}
+	return list, err
+}
+
+// targetOf returns where the outcome of a turn is sent, if the sender wants that.
+func targetOf(t *turn.Turn) (to target, wanted bool) {
+	err := json.Unmarshal(t.Message.Note, &to)
+	return to, err == nil && to.URL != ""
+}
+
+// callbacks are the deliveries of this package.
+const callbacks = "chat"
+
+// Deliver returns what stores the outcome of a turn as a delivery, in the transaction that
+// stores the outcome.
+func Deliver(store *delivery.Store, now func() time.Time) func(context.Context, *db.Tx, *turn.Turn, agent.Reply, error) error {
+	return func(ctx context.Context, tx *db.Tx, t *turn.Turn, reply agent.Reply, failed error) error {
+		to, wanted := targetOf(t)
+		if !wanted {
+			return nil
+		}
+		answer := responseOf(t, t.Message.RequestID, reply)
+		hook := Webhook{Type: "complete", Text: strings.Join(answer.Responses, "\n"), Response: &answer}
+		if failed != nil {
+			f, _ := failureOf(failure.OfTurn(failed))
+			hook = Webhook{Type: "error", Error: f.Message, Code: f.Code}
+		}
+		body, err := json.Marshal(hook.of(t, to, now()))
+		if err != nil {
+			return err
+		}
+		p := t.Message.Person
+		return store.Add(ctx, tx, delivery.Delivery{ID: t.ID, Kind: callbacks, Org: p.Org, Person: p.User, Topic: t.Message.Conversation, URL: to.URL, Body: body})
+	}
+}
+
+// of returns a webhook with what all of a turn have.
+func (h Webhook) of(t *turn.Turn, to target, now time.Time) Webhook {
+	m := t.Message
+	h.UserID, h.MessageID, h.RequestID, h.MessageKey, h.Timestamp = m.Person.User, t.ID, m.RequestID, m.Key, now.UTC()
+	h.ChatID, h.ThreadID = to.ChatID, to.ThreadID
+	return h
+}
+
+// channel is how outcomes are sent.
+func (d *Handler) channel() delivery.Channel {
+	client := &http.Client{Transport: d.options.Webhooks, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	ready := func(id string) bool {
+		_, follows := d.followed.Load(id)
+		return !follows
+	}
+	header := http.Header{}
+	if token := d.options.Token; !token.IsZero() {
+		header.Set("Authorization", "Bearer "+token.Reveal())
+		header.Set("X-Engine-Token", token.Reveal()) // the receivers of the program that this one replaces read it
+	}
+	trusted := func(to *url.URL) bool { return slices.Contains(d.receivers, originOf(to)) }
+	return delivery.Channel{Client: client, Secret: d.options.Secret, Header: header, Trusted: trusted, Ready: ready}
+}
+
+// callBack sends the progress of a turn to its callback in the background, if it has one. Its
+// outcome is a delivery.
 func (d *Handler) callBack(t *turn.Turn) {
-	var to target
-	if len(t.Message.Note) == 0 || json.Unmarshal(t.Message.Note, &to) != nil || to.URL == "" {
+	to, wanted := targetOf(t)
+	if !wanted {
 		return
 	}
+	if _, follows := d.followed.LoadOrStore(t.ID, true); follows {
+		return // the message was sent again
+	}
 	d.hooks.Go(func() {
-		c := &caller{handler: d, turn: t, to: to, sent: d.options.Clock.Now()}
-		answer, err := d.follow(d.ending, t.Message.RequestID, t, func(e agent.Event) error { c.handle(d.ending, e); return nil })
-		switch {
-		case d.ending.Err() != nil:
-		case err != nil:
-			f, _ := failureOf(err)
-			c.notify(d.ending, Webhook{Type: "error", Error: f.Message, Code: f.Code}, webhookTries)
-		default:
-			c.notify(d.ending, Webhook{Type: "complete", Text: strings.Join(answer.Responses, "\n"), Response: &answer}, webhookTries)
-		}
+		ctx, stop := context.WithCancel(d.ending)
+		c := &caller{handler: d, turn: t, to: to, sent: d.options.Clock.Now(), queue: make(chan Webhook, progressQueue)}
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			c.run(ctx)
+		}()
+		_, _ = d.follow(d.ending, t.Message.RequestID, t, func(e agent.Event) error { c.handle(e); return nil }) // the delivery has its outcome
+		close(c.queue)
+		grace := time.AfterFunc(progressGrace, stop)
+		<-sent
+		grace.Stop()
+		stop()
+		d.followed.Delete(t.ID)
+		d.options.Deliveries.Wake()
 	})
 }
 
-// caller sends the webhooks of one turn.
+// caller sends the progress of one turn, each webhook once.
 type caller struct {
 	handler *Handler
 	turn    *turn.Turn
@@ -130,26 +247,39 @@ type caller struct {
 	block   int
 	text    string // not sent yet
 	sent    time.Time
+	queue   chan Webhook
+}
+
+// run sends what is queued until the queue is closed or ctx ends.
+func (c *caller) run(ctx context.Context) {
+	for hook := range c.queue {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := c.post(ctx, hook); err != nil && ctx.Err() == nil {
+			c.handler.options.Log.WarnContext(ctx, "webhook_error", "event", "webhook_error", "request_id", c.turn.Message.RequestID, "type", hook.Type, "error", err)
+		}
+	}
 }
 
 // handle sends what the mode asks for.
-func (c *caller) handle(ctx context.Context, e agent.Event) {
+func (c *caller) handle(e agent.Event) {
 	if c.to.Mode == "complete" {
 		return
 	}
 	switch e := e.(type) {
 	case agent.Status:
-		c.flush(ctx)
-		c.notify(ctx, Webhook{Type: "status", Message: e.Message}, 1)
+		c.flush()
+		c.notify(Webhook{Type: "status", Message: e.Message})
 	case agent.ToolUse:
-		c.flush(ctx) // the text before it
+		c.flush() // the text before it
 	case agent.Text:
 		if e.Block > c.block {
 			c.block = e.Block
-			c.flush(ctx)
+			c.flush()
 		}
 		c.text += e.Text
-		c.send(ctx, c.due())
+		c.send(c.due())
 	}
 }
 
@@ -173,37 +303,27 @@ func (c *caller) due() int {
 var sentenceEnd = lazyregexp.New(`[.!?]["'”’)\]]*\s+`)
 
 // flush sends all buffered text.
-func (c *caller) flush(ctx context.Context) {
+func (c *caller) flush() {
 	c.sent = c.handler.options.Clock.Now()
-	c.send(ctx, len(c.text))
+	c.send(len(c.text))
 }
 
 // send sends the first bytes of the buffered text.
-func (c *caller) send(ctx context.Context, n int) {
+func (c *caller) send(n int) {
 	if n == 0 {
 		return
 	}
 	text := c.text[:n]
 	c.text, c.sent = c.text[n:], c.handler.options.Clock.Now()
-	c.notify(ctx, Webhook{Type: "progress", Text: text}, 1)
+	c.notify(Webhook{Type: "progress", Text: text})
 }
 
-// notify sends a webhook. A failure is logged and does not affect the turn.
-func (c *caller) notify(ctx context.Context, hook Webhook, tries int) {
-	m := c.turn.Message
-	hook.UserID, hook.MessageID, hook.RequestID, hook.MessageKey, hook.Timestamp = m.Person.User, c.turn.ID, m.RequestID, m.Key, c.handler.options.Clock.Now().UTC()
-	hook.ChatID, hook.ThreadID = c.to.ChatID, c.to.ThreadID
-	body, err := json.Marshal(hook)
-	for try := 1; err == nil; try++ {
-		failed := c.post(ctx, body)
-		if failed == nil {
-			return
-		}
-		if try >= tries || c.handler.options.Clock.Sleep(ctx, time.Duration(try)*time.Second) != nil {
-			err = failed
-		}
+// notify queues a webhook.
+func (c *caller) notify(hook Webhook) {
+	select {
+	case c.queue <- hook.of(c.turn, c.to, c.handler.options.Clock.Now()):
+	default:
 	}
-	c.handler.options.Log.WarnContext(ctx, "webhook_error", "event", "webhook_error", "request_id", m.RequestID, "type", hook.Type, "error", err)
 }
 
 // originOf returns the origin of an address, always with its port.
@@ -225,26 +345,14 @@ func origins(addresses []string) (list []string) {
 	return list
 }
 
-func (c *caller) post(ctx context.Context, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, webhookTime)
+func (c *caller) post(ctx context.Context, hook Webhook) error {
+	ctx, cancel := context.WithTimeout(ctx, progressTime)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.to.URL, bytes.NewReader(body))
+	body, err := json.Marshal(hook)
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	if token := c.handler.options.Token; !token.IsZero() && slices.Contains(c.handler.receivers, originOf(r.URL)) {
-		r.Header.Set("Authorization", "Bearer "+token.Reveal())
-		r.Header.Set("X-Engine-Token", token.Reveal()) // the receivers of the program that this one replaces read it
-	}
-	client := http.Client{Transport: c.handler.options.Webhooks, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	answer, err := client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode >= 300 {
-		return fault.New(fault.Upstream, "the callback answered %s", answer.Status)
-	}
-	return nil
+	channel := c.handler.channel()
+	_, err = channel.Post(ctx, c.to.URL, c.turn.ID+"_"+rand.Text(), hook.Timestamp, body, nil)
+	return err
 }

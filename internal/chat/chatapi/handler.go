@@ -26,9 +26,10 @@ import (
 	"github.com/luanette/luanette/internal/chat/profile"
 	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/delivery"
 )
 
-// Options are the options of a Handler. The zero value of each field is usable.
+// Options are the options of a Handler. The zero value of each field but Deliveries is usable.
 type Options struct {
 	// Debug adds tool_use and tool_result to streams, with the arguments and results of
 	// tools.
@@ -43,6 +44,10 @@ type Options struct {
 	// Transcribe returns what is said in a sound; nil refuses voice messages.
 	Transcribe func(ctx context.Context, sound llm.Media) (string, error)
 	Token      secret.Text // sent to the callbacks of Receivers as authentication; may be empty
+	// Secret signs what is sent to them, whsec_ and base64; empty signs nothing.
+	Secret secret.Text
+	// Deliveries send the outcomes of turns, which the service stores by Deliver.
+	Deliveries *delivery.Store
 	// Receivers are the origins of callbacks that get the token, such as
 	// https://gateway.example: callers choose the addresses of their callbacks.
 	Receivers []string
@@ -61,6 +66,7 @@ type Handler struct {
 	rates   queue.RateLimiter // by person
 	// receivers are the origins of Options.Receivers.
 	receivers []string
+	followed  sync.Map        // IDs of turns whose progress is sent
 	hooks     sync.WaitGroup  // webhooks in progress
 	ending    context.Context // of webhooks, until Close
 	end       context.CancelFunc
@@ -88,11 +94,13 @@ func New(service *turn.Service, o Options) *Handler {
 	}
 	d := &Handler{service: service, options: o, receivers: origins(o.Receivers)}
 	d.ending, d.end = context.WithCancel(context.Background())
+	o.Deliveries.Register(callbacks, d.channel())
 	service.OnResume(d.callBack)
 	return d
 }
 
-// Close stops webhooks and waits for them. They are sent again when the turn runs again.
+// Close stops webhooks about progress and waits for them. They are sent again when the turn
+// runs again.
 func (d *Handler) Close() {
 	d.end()
 	d.hooks.Wait()
@@ -203,6 +211,7 @@ func routes() []route {
 		{"GET", admin + "/modes/{mode}", principal.Org, "One mode", get((*Handler).mode)},
 		{"PUT", admin + "/modes/{mode}", principal.Org, "Define a mode, or replace it", put((*Handler).setMode)},
 		{"DELETE", admin + "/modes/{mode}", principal.Org, "Remove a mode", get((*Handler).removeMode)},
+		{"GET", admin + "/callbacks", principal.Org, "The latest 200 answers to callbacks of the organisation, with their tries (state: waiting, delivered or failed)", get((*Handler).deliveries)},
 		{"GET", admin + "/usage", principal.Org, "Usage of the organisation's people (days)", get((*Handler).usage)},
 	}, ownRoutes(person, "a person's", "the organisation's or the default"), []route{
 		{"GET", person + "/memory", principal.Org, "What the agent remembers about a person", get((*Handler).memory)},
@@ -255,6 +264,8 @@ func messageRoutes() []route {
 		{"GET", "/api/v1/chat/{message}", principal.Chat, "Wait for the answer to a message that was sent before", get((*Handler).result)},
 		{"GET", "/api/v1/chat/{message}/stream", principal.Chat, "Receive the answer to a message that was sent before as server-sent events, from the first", reattach},
 		{"GET", "/api/v1/chat/{message}/media/{media}", principal.Chat, "An image, a sound or a file of a message or of its answer", media},
+		{"GET", "/api/v1/chat/{message}/callback", principal.Chat, "How far the answer is on its way to the callback, with all tries", get((*Handler).delivery)},
+		{"POST", "/api/v1/chat/{message}/callback", principal.Chat, "Send an answer that did not arrive to the callback again, now", get((*Handler).deliverAgain)},
 		{"POST", "/api/v1/chat/{message}/stop", principal.Chat, "Stop an answer; what was said so far is kept and returned", get((*Handler).stop)},
 	}
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/access/owner"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -33,6 +35,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
+	"github.com/luanette/luanette/internal/store/delivery"
 )
 
 type script func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error)
@@ -83,7 +86,13 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := turn.Open(t.Context(), database, a, turn.Options{Depth: 2, Servers: servers.Options{Secrets: secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}}})
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Deliveries, err = delivery.Open(t.Context(), database, delivery.Options{Clock: o.Clock}); err != nil {
+		t.Fatal(err)
+	}
+	service, err := turn.Open(t.Context(), database, a, turn.Options{OnOutcome: chatapi.Deliver(o.Deliveries, o.Clock.Now), Depth: 2, Servers: servers.Options{Secrets: secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +101,12 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 		o.Log = slog.New(slog.NewJSONHandler(&locked{w: logs}, nil))
 	}
 	handler := chatapi.New(service, o)
+	running, stop := context.WithCancel(t.Context())
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		o.Deliveries.Run(running)
+	}()
 	keys, err := apikey.Open(t.Context(), database, apikey.Options{Fixed: fixed})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +119,8 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 		watch.Close()
 		service.Close()
 		handler.Close()
+		stop()
+		<-ran
 		if err := database.Close(); err != nil {
 			t.Error(err)
 		}
@@ -611,7 +628,7 @@ func TestCallbackBySentences(t *testing.T) {
 func TestCallbackAfterARestart(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Fresh(t)
-	box := &webhooks{last: make(chan struct{}), fail: 1}
+	box := &webhooks{last: make(chan struct{})}
 	hooks := httptest.NewServer(box)
 	t.Cleanup(hooks.Close)
 	t.Run("before", func(t *testing.T) {
@@ -625,6 +642,68 @@ func TestCallbackAfterARestart(t *testing.T) {
 	<-box.last
 	if got := box.lines(); len(got) != 1 || !strings.HasPrefix(got[0], "complete") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestCallbackOnce checks that an answer is delivered once, however often its message is sent,
+// that a receiver which keeps progress waiting gets it, and who sees its tries.
+func TestCallbackOnce(t *testing.T) {
+	t.Parallel()
+	released := make(chan struct{})
+	outcomes := make(chan string, 10)
+	hooks := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var hook chatapi.Webhook
+		_ = json.NewDecoder(r.Body).Decode(&hook)
+		if hook.Type == "complete" {
+			outcomes <- r.Header.Get("Webhook-Id")
+			return
+		}
+		select {
+		case <-r.Context().Done():
+		case <-t.Context().Done():
+		}
+	}))
+	t.Cleanup(hooks.Close)
+	p := open(t, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+		emit(agent.Status{Message: "working"})
+		select {
+		case <-released:
+		case <-ctx.Done():
+		}
+		return assistant(ctx, r, emit)
+	}, chatapi.Options{})
+	message := fmt.Sprintf(`{"client_id":"w","user_id":"u","message":"m","message_key":"k","progress_callback_url":%q}`, hooks.URL)
+	send := func() (id string) {
+		status, body, _ := p.ask(t, "POST", "/api/v1/chat/callback", message)
+		var accepted chatapi.Accepted
+		if err := json.Unmarshal([]byte(body), &accepted); err != nil || status != 202 {
+			t.Fatalf("%d %s", status, body)
+		}
+		return accepted.MessageID
+	}
+	id := send()
+	send()
+	close(released)
+	if got := <-outcomes; got != id {
+		t.Errorf("the outcome of %s, want %s", got, id)
+	}
+	clocktest.Await(t, func() bool {
+		_, body, _ := p.ask(t, "GET", "/api/v1/chat/"+id+"/callback", "")
+		return strings.Contains(body, `"state":"delivered"`) && strings.Contains(body, `"status":200`)
+	}, func() string { return "not delivered" })
+	send()
+	if status, body, _ := p.ask(t, "POST", "/api/v1/chat/"+id+"/callback", ""); status != 404 {
+		t.Errorf("again: %d %s", status, body)
+	}
+	if _, body, _ := p.ask(t, "GET", "/api/v1/admin/orgs/default/callbacks?state=delivered", ""); strings.Count(body, id) != 1 {
+		t.Errorf("the list: %s", body)
+	}
+	if len(outcomes) > 0 {
+		t.Errorf("delivered again: %s", <-outcomes)
+	}
+	p.ask(t, "POST", "/api/v1/chat", strings.Replace(message, `"k"`, `"plain"`, 1))
+	if status, body, _ := p.ask(t, "POST", "/api/v1/chat/callback", strings.Replace(message, `"k"`, `"plain"`, 1)); status != 409 || !strings.Contains(body, "GET /api/v1/chat/msg_") {
+		t.Errorf("without a callback: %d %s", status, body)
 	}
 }
 
@@ -706,7 +785,11 @@ func FuzzRequests(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	handler := chatapi.New(service, chatapi.Options{})
+	deliveries, err := delivery.Open(f.Context(), database, delivery.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	handler := chatapi.New(service, chatapi.Options{Deliveries: deliveries})
 	f.Cleanup(func() {
 		service.Close()
 		handler.Close()

@@ -124,6 +124,9 @@ func number(r *http.Request, name string, otherwise, least, most int) (int, erro
 func (d *Handler) forget(r *request) (Removed, error) {
 	gone, err := d.service.Conversations.Forget(r.Context(), r.person)
 	if err == nil {
+		err = d.options.Deliveries.Forget(r.Context(), callbacks, r.person.Org, r.person.User, nil)
+	}
+	if err == nil {
 		d.audit(r.Request, auditDelete, r.person, "")
 	}
 	return Removed{gone}, err
@@ -219,6 +222,9 @@ func transcribed(p profile.Person, c *conversation.Record) Transcribed {
 func (d *Handler) forgetConversation(r *request) (Removed, error) {
 	id := r.URL.Query().Get("id")
 	gone, err := d.service.Conversations.ForgetConversation(r.Context(), r.person, id)
+	if err == nil {
+		err = d.options.Deliveries.Forget(r.Context(), callbacks, r.person.Org, r.person.User, &id)
+	}
 	if err == nil {
 		d.audit(r.Request, auditDelete, r.person, id)
 	}

@@ -50,9 +50,12 @@ type Options struct {
 	// CarryTrace returns a function that makes another context part of the trace of ctx: a
 	// turn belongs to the trace of its request. Nil means there are no traces.
 	CarryTrace func(ctx context.Context) func(context.Context) context.Context
-	Bus        *event.Bus
-	Log        *slog.Logger
-	Clock      clock.Clock
+	// OnOutcome is called in the transaction that stores the outcome of a turn; nil does
+	// nothing.
+	OnOutcome func(ctx context.Context, tx *db.Tx, t *Turn, reply agent.Reply, failure error) error
+	Bus       *event.Bus
+	Log       *slog.Logger
+	Clock     clock.Clock
 }
 
 // Service stores and answers messages. It is safe for concurrent use.
@@ -101,6 +104,9 @@ func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, e
 	}
 	if o.Clock == nil {
 		o.Clock = clock.Real()
+	}
+	if o.OnOutcome == nil {
+		o.OnOutcome = func(context.Context, *db.Tx, *Turn, agent.Reply, error) error { return nil }
 	}
 	r := &Service{
 		Conversations: store, Profiles: store.Profiles, Servers: servers.New(store.Profiles, o.Servers),

@@ -140,6 +140,9 @@ func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcom
 				return err
 			}
 		}
+		if err := r.options.OnOutcome(ctx, tx, t, reply, outcome); err != nil {
+			return err
+		}
 		return conversation.ForgetBeyond(ctx, tx, t.Message.Person, t.Message.Conversation, settings.HistoryStored)
 	})
 	return kept, err

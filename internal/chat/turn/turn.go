@@ -253,15 +253,18 @@ func (r *Service) stopRunning(id string) {
 
 // stopWaiting ends a turn that has not begun.
 func (r *Service) stopWaiting(ctx context.Context, t *Turn) (ended bool, err error) {
-	reply, err := json.Marshal(stoppedReply(agent.Reply{RequestID: t.Message.RequestID, Language: "en"}))
+	stopped := stoppedReply(agent.Reply{RequestID: t.Message.RequestID, Language: "en"})
+	reply, err := json.Marshal(stopped)
 	if err != nil {
 		return false, err
 	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		n, err := tx.Exec(ctx, `UPDATE talk_turns SET status = 'done', reply = $1, ended = $2 WHERE id = $3 AND status = 'waiting'`,
 			string(reply), r.now().UnixMicro(), t.ID)
-		ended = n > 0
-		return err
+		if ended = n > 0; err != nil || !ended {
+			return err
+		}
+		return r.options.OnOutcome(ctx, tx, t, stopped, nil)
 	})
 	return ended, err
 }

@@ -1,20 +1,15 @@
 package approval
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/base/mail"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/delivery"
 )
 
 // Webhook is an address that is told of requests, signed by Standard Webhooks.
@@ -53,9 +49,6 @@ type NoticeData struct {
 
 // noticeTimeout is how long an attempt may take, and after which another process tries.
 const noticeTimeout = 30 * time.Second
-
-// stopTimeout is how long an attempt that has begun may go on when the process stops.
-const stopTimeout = 5 * time.Second
 
 // noticeRetries is how long to wait after an attempt that failed. It is repeated until the
 // request is decided or expires.
@@ -89,11 +82,11 @@ func (s *Store) sendNotice(ctx context.Context, a Approval) {
 	if ctx.Err() != nil {
 		return // the next process sends it
 	}
-	problem := finish(ctx, func(ctx context.Context) error { return s.options.Webhook.send(ctx, &a, s.now()) })
+	problem := delivery.Finish(ctx, noticeTimeout, func(ctx context.Context) error { return s.options.Webhook.send(ctx, &a, s.now()) })
 	if problem != nil && ctx.Err() != nil {
 		return // the next process repeats it
 	}
-	err := finish(ctx, func(ctx context.Context) error { return s.storeNotice(ctx, a.ID, problem) })
+	err := delivery.Finish(ctx, noticeTimeout, func(ctx context.Context) error { return s.storeNotice(ctx, a.ID, problem) })
 	if err = errors.Join(problem, err); err != nil {
 		s.options.Log.WarnContext(ctx, "webhook not told of an approval", "approval", a.ID, "error", err)
 	}
@@ -114,21 +107,6 @@ func (s *Store) storeNotice(ctx context.Context, id string, problem error) error
 	})
 }
 
-// finish calls f with a context that ends a while after ctx: if f were cut where the other
-// side has accepted something already, the next process would send it again.
-func finish(ctx context.Context, f func(context.Context) error) error {
-	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noticeTimeout)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(stopTimeout):
-			cancel()
-		case <-lasting.Done():
-		}
-	})()
-	return f(lasting)
-}
-
 // send posts the notice. Its id is the approval's, so that a receiver recognises one that
 // comes again.
 func (w *Webhook) send(ctx context.Context, a *Approval, now time.Time) error {
@@ -138,32 +116,9 @@ func (w *Webhook) send(ctx context.Context, a *Approval, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(w.Secret.Reveal(), "whsec_"))
-	if err != nil || len(key) == 0 {
-		return errors.New("the secret of the webhook is not base64 after whsec_")
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	at := strconv.FormatInt(now.Unix(), 10)
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(a.ID + "." + at + "."))
-	mac.Write(body)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Webhook-Id", a.ID)
-	r.Header.Set("Webhook-Timestamp", at)
-	r.Header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
-	response, err := w.Client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16)) // so that the connection can be used again
-	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("the webhook answered %s", response.Status)
-	}
-	return nil
+	channel := delivery.Channel{Client: w.Client, Secret: w.Secret}
+	_, err = channel.Post(ctx, w.URL, a.ID, now, body, nil)
+	return err
 }
 
 // Mail tells people by mail of requests that need their role.
@@ -290,14 +245,14 @@ func (s *Store) sendMail(ctx context.Context, all directory, person string, list
 	slices.SortFunc(list, func(a, b Approval) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	open, problem := s.openFor(ctx, all, person, list)
 	if problem == nil && len(open) > 0 {
-		problem = finish(ctx, func(ctx context.Context) error {
+		problem = delivery.Finish(ctx, noticeTimeout, func(ctx context.Context) error {
 			return s.options.Mail.Sender.Send(ctx, s.options.Mail.message(all[person].Email, open, s.now()))
 		})
 	}
 	if problem != nil && ctx.Err() != nil {
 		return // the next process repeats it
 	}
-	if err := finish(ctx, func(ctx context.Context) error { return s.storeMails(ctx, person, list, len(open) > 0, problem) }); err != nil {
+	if err := delivery.Finish(ctx, noticeTimeout, func(ctx context.Context) error { return s.storeMails(ctx, person, list, len(open) > 0, problem) }); err != nil {
 		problem = err
 	}
 	if problem != nil {

@@ -1,13 +1,16 @@
-import { get } from '../api'
+import { get, getIfAny, me, post } from '../api'
 import { user, type Usage as Tokens } from '../chat/conversation'
 import { dollars } from '../chat/turn'
-import { count, moment } from '../format'
+import { ago, count, moment } from '../format'
 import { Chart } from '../parts/chart'
 import { Hint } from '../parts/hint'
+import { Until } from '../parts/now'
 import { Quota } from '../parts/quota'
+import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
 import { useData } from '../resource'
 import { useFilter } from '../route'
+import { attempt } from '../upstream'
 
 interface Spent extends Tokens {
   turns: number
@@ -59,8 +62,37 @@ export function Usage() {
       </div>
       {error && <p class="bad">{error.message}</p>}
       {data && <Shown report={data} choose={setWho} />}
+      <Callbacks />
     </>
   )
+}
+
+interface Callback {
+  id: string
+  origin: string
+  user_id: string
+  state: string
+  tries: { at: string; status?: number; error?: string }[]
+  created_at: string
+  next_at?: string
+}
+
+/** Answers on their way to the callbacks that their senders named. */
+function Callbacks() {
+  const org = me.value?.org || 'default'
+  const { data, reload } = useData((s) => getIfAny<{ callbacks: Callback[] }>(`/api/v1/admin/orgs/${encodeURIComponent(org)}/callbacks`, s), [org], ['chat.turn_finished'], undefined, 10_000)
+  if (!data?.callbacks.length) return null
+  const again = (c: Callback) => void attempt(() => post(`/api/v1/chat/${encodeURIComponent(c.id)}/callback`, undefined), `sent to ${c.origin} again`).then(reload)
+  const columns: Column<Callback>[] = [
+    { name: 'State', value: (c) => c.state, cell: (c) => <State state={c.state} /> },
+    { name: 'Receiver', value: (c) => c.origin, cell: (c) => <><span class="mono breaks">{c.origin}</span>{c.state !== 'delivered' && <div class="bad small brief">{c.tries.at(-1)?.error}</div>}</> },
+    { name: 'Person', value: (c) => c.user_id, cell: (c) => c.user_id },
+    { name: 'Answered', value: (c) => c.created_at, cell: (c) => <time class="soft" dateTime={c.created_at}>{ago(c.created_at)}</time> },
+    { name: 'Tries', value: (c) => c.tries.length, cell: (c) => c.tries.length, number: true },
+    { name: 'Next try', value: (c) => c.next_at ?? '', cell: (c) => c.next_at && <Until time={Date.parse(c.next_at)} /> },
+    { name: '(Actions)', cell: (c) => c.state !== 'delivered' && <button type="button" onClick={() => again(c)}>Send now</button>, class: 'row' },
+  ]
+  return <section class="panel" aria-label="Callbacks"><h2>Callbacks</h2><Table label="Callbacks" rows={data.callbacks} columns={columns} id={(c) => c.id} /></section>
 }
 
 function Shown({ report: r, choose }: { report: Report; choose: (who: string) => void }) {

@@ -1,4 +1,4 @@
-package approval
+package delivery
 
 import (
 	"context"
@@ -14,12 +14,12 @@ func TestFinishEnds(t *testing.T) {
 		never := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		ctx, stop := context.WithCancel(t.Context())
 		began := time.Now()
-		if err := finish(ctx, never); err == nil || time.Since(began) != noticeTimeout {
+		if err := Finish(ctx, tryTime, never); err == nil || time.Since(began) != tryTime {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 		time.AfterFunc(time.Second, stop)
 		began = time.Now()
-		if err := finish(ctx, never); err == nil || time.Since(began) != time.Second+stopTimeout {
+		if err := Finish(ctx, tryTime, never); err == nil || time.Since(began) != time.Second+stopTime {
 			t.Errorf("stopped: %v after %s", err, time.Since(began))
 		}
 	})
