@@ -117,9 +117,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(config.DefaultGCPercent) // until a command reads the configuration
-	}
 	proc := &process{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: config.ProcessEnvironment(os.Environ())}
 	code := run(ctx, proc, os.Args[1:])
 	stop()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/owner"
+	"github.com/luanette/luanette/internal/base/gcpercent"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/registry"
@@ -166,7 +167,7 @@ func defaults(env Environment) Config {
 		Local:  string(owner.AsGuest), LocalUsers: LocalOwn,
 		Data:      dataFolder(env),
 		Drain:     Duration(10 * time.Second),
-		GCPercent: DefaultGCPercent,
+		GCPercent: gcpercent.Default,
 		Log:       Log{Level: "info", Format: "text"},
 		Telemetry: Telemetry{Metrics: MetricsAuto},
 		Daemon:    Daemon{Idle: Duration(15 * time.Minute)},
