@@ -14,6 +14,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin/jobtools"
+	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
@@ -55,7 +56,9 @@ func (a *scriptArg) notes() map[string]any {
 	if isFile(a.Script) {
 		file = a.Script
 	}
-	return scriptNotes(file, a.Param)
+	notes := scriptNotes(file, a.Param)
+	notes[scripttools.RunKey] = true
+	return notes
 }
 
 // args stores the script if it is a file, and returns the arguments of lua_execute.

@@ -124,6 +124,7 @@ func evalText(o session.Turn) string {
 const (
 	FileKey  = "luanette/file"  // the file it is in, for messages
 	TypedKey = "luanette/typed" // its params as typed, by name
+	RunKey   = "luanette/run"   // true: it is stored only to run it
 )
 
 // Attributed adds the script's file and the typed params to a request.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/plural"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -38,7 +39,7 @@ const scriptTag = "kind:script"
 
 // shownTags returns a script's tags without internal ones.
 func shownTags(tags []string) []string {
-	return slices.DeleteFunc(append([]string{}, tags...), func(tag string) bool { return tag == scriptTag })
+	return slices.DeleteFunc(append([]string{}, tags...), func(tag string) bool { return tag == scriptTag || tag == artifact.RunTag })
 }
 
 // Tools makes the tools that run, store and publish scripts.
@@ -191,8 +192,9 @@ func (s Stored) Text() string {
 	return strings.Join(append([]string{text}, s.Warnings...), "\n")
 }
 
-func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored, error) {
+func (t scriptTools) store(ctx context.Context, call tool.Call, in storeIn) (Stored, error) {
 	d, problem := t.recognize(ctx, &in)
+	_, unknown := t.scripts.Get(ctx, cas.Sum([]byte(in.Content)))
 	details := artifact.Details{MIME: scriptMIME[in.Language], Tags: in.Tags, Creator: in.Creator}
 	if !slices.ContainsFunc(in.Tags, func(tag string) bool { return strings.HasPrefix(tag, "type:") }) {
 		details.Tags = append(slices.Clone(in.Tags), "type:"+in.Language, scriptTag)
@@ -202,7 +204,7 @@ func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored
 		if err != nil {
 			return Stored{}, fault.Wrap(fault.CodeOf(err), err, "find parent")
 		}
-		if _, err := t.scripts.Get(ctx, cas.Sum([]byte(in.Content))); err != nil { // one that is known keeps its ancestors: an author returned to it
+		if unknown != nil { // one that is known keeps its ancestors: an author returned to it
 			details.Parent = parent
 		}
 	}
@@ -212,6 +214,14 @@ func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored
 	}
 	details.Name, details.Description = clip(d.Name, 256), clip(d.Description, 8<<10)
 	details.Tags = append(details.Tags, d.Tags...)
+	switch ran := rawjson.GetBool(call.Meta, RunKey) && d.Name == ""; {
+	case !ran:
+		details.Untag = artifact.RunTag
+	case unknown != nil:
+		details.Tags = []string{artifact.RunTag}
+	default: // it is listed or not, as it was
+		details.Tags = nil
+	}
 	a, created, err := t.scripts.Put(ctx, strings.NewReader(in.Content), details)
 	if err != nil {
 		return Stored{}, err
@@ -309,7 +319,7 @@ func (f FoundScripts) Text() string {
 }
 
 func (t scriptTools) search(ctx context.Context, _ tool.Call, in scriptSearchIn) (FoundScripts, error) {
-	q := artifact.Query{Tags: []string{scriptTag}, Creator: in.Creator, Vibe: in.Vibe, Limit: in.Limit, Cursor: in.Cursor}
+	q := artifact.Query{Tags: []string{scriptTag}, Without: artifact.RunTag, Creator: in.Creator, Vibe: in.Vibe, Limit: in.Limit, Cursor: in.Cursor}
 	switch {
 	case strings.HasPrefix(in.Tag, "type:"):
 		q.Tags = []string{in.Tag}

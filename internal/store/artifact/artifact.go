@@ -47,10 +47,15 @@ type Annotation struct {
 	Time    time.Time `json:"created_at"`
 }
 
+// RunTag is the tag of scripts without a name that were stored only to run a file. They are
+// in no list.
+const RunTag = "kind:run"
+
 // Details is the metadata given when content is stored. All fields may be empty.
 type Details struct {
 	MIME        string // "" is application/octet-stream
 	Tags        []string
+	Untag       string // a tag that it loses, if it is known already
 	Creator     string
 	Parent      cas.Ref // must exist
 	Name        string

@@ -17,6 +17,7 @@ import (
 // Query selects artifacts. Empty fields match all; the others must all match.
 type Query struct {
 	Tags    []string // all of them
+	Without string   // a tag that it does not have
 	Creator string
 	Parent  cas.Ref
 	Name    string
@@ -178,7 +179,7 @@ func firstAfter(hits []hit, last hit) int {
 // fits reports whether an artifact matches exactly: the index of words is approximate.
 func (q Query) fits(a *Artifact) bool {
 	hasTag := func(tag string) bool { return slices.Contains(a.Tags, tag) }
-	return !slices.ContainsFunc(q.Tags, func(tag string) bool { return !hasTag(tag) }) &&
+	return !slices.ContainsFunc(q.Tags, func(tag string) bool { return !hasTag(tag) }) && (q.Without == "" || !hasTag(q.Without)) &&
 		(q.Creator == "" || q.Creator == a.Creator) &&
 		(q.Parent.IsZero() || q.Parent == a.Parent) &&
 		(q.Name == "" || q.Name == a.Name) && fitsMIME(q.MIME, a.MIME)
@@ -305,6 +306,9 @@ func (q Query) filters(ctx context.Context, tx *db.Tx) (given []filter, err erro
 	if len(q.MIME) > 0 {
 		given = append(given, filter{column: "mime", value: strings.Join(q.MIME, " "), count: MaxCounted}) // no index answers it
 	}
+	if q.Without != "" {
+		given = append(given, filter{column: "without", value: q.Without, count: MaxCounted}) // likewise
+	}
 	slices.SortStableFunc(given, func(a, b filter) int { return cmp.Compare(a.count, b.count) })
 	return given, nil
 }
@@ -341,6 +345,8 @@ func joinedBy(filters []filter, w audience) (column, from string, where []string
 		}
 		args = append(args, f.value)
 		switch {
+		case f.column == "without":
+			where = append(where, fmt.Sprintf("NOT EXISTS (SELECT 1 FROM artifact_tags t WHERE t.tag = $%d AND t.number = a.number)", len(args)))
 		case f.column != "tag":
 			where = append(where, fmt.Sprintf("a.%s = $%d", f.column, len(args)))
 		case i == 0:

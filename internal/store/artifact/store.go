@@ -125,6 +125,9 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, w audience, ref cas.Ref, 
 	if err != nil {
 		return false, err
 	}
+	if _, err := tx.Exec(ctx, "DELETE FROM artifact_tags WHERE tag = $1 AND number = $2", d.Untag, number); err != nil {
+		return false, err
+	}
 	return created, addTags(ctx, tx, number, d.Tags)
 }
 

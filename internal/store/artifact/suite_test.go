@@ -220,6 +220,11 @@ func findsByField(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	} {
 		expect(t, s, q, want)
 	}
+	expect(t, s, artifact.Query{Tags: []string{"type:lua"}, Without: "x"}, "b")
+	expect(t, s, artifact.Query{Without: "x"}, "c b")
+	expect(t, s, artifact.Query{Without: "x", Vibe: "lua"}, "b")
+	put(t, s, "1", artifact.Details{Untag: "x"})
+	expect(t, s, artifact.Query{Tags: []string{"type:lua"}, Without: "x"}, "b a")
 }
 
 func findsByWords(t *testing.T, s *artifact.Store, _ *event.Bus) {

@@ -128,7 +128,7 @@ func (l *Library) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := artifact.Query{Tags: query["tag"], Creator: query.Get("creator"), Vibe: query.Get("find"), Cursor: query.Get("cursor"), Limit: limit}
+	q := artifact.Query{Tags: query["tag"], Without: artifact.RunTag, Creator: query.Get("creator"), Vibe: query.Get("find"), Cursor: query.Get("cursor"), Limit: limit}
 	wanted := query.Get("kind")
 	if wanted == "tool" {
 		return l.tools(w, r, q)
@@ -183,7 +183,7 @@ func (l *Library) tools(w http.ResponseWriter, r *http.Request, q artifact.Query
 
 // shownTags returns tags without the one that marks scripts.
 func shownTags(tags []string) []string {
-	return slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return tag == "kind:script" })
+	return slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return tag == "kind:script" || tag == artifact.RunTag })
 }
 
 // itemOf returns an artifact as the caller sees it.
