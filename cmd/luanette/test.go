@@ -269,7 +269,8 @@ server; docs/testing.md describes how calls are matched.`
 // Run records.
 func (c *recordCommand) Run(ctx context.Context, proc *process) error {
 	if len(c.Param) > 0 && len(c.Script) == 0 {
-		return fault.New(fault.InvalidParams, "-p is for the scripts of --run").WithHint("arguments of a tool are written without it: luanette record NAME TOOL key=value")
+		return fault.New(fault.InvalidParams, "-p is for the scripts of --run").
+			WithHint("arguments of a tool are written without it: luanette record NAME TOOL key=value")
 	}
 	file, err := c.prepare(proc)
 	if err != nil {

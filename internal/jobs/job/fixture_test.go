@@ -75,7 +75,10 @@ func (s *stage) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 }
 
 func (s *stage) effect(ctx context.Context, task job.Task, seq int64, verb, object string) error {
-	kind := map[string]host.Kind{"read": host.Read, "repeat": host.Idempotent, "write": host.Write, "wait": host.Write, "login": host.Write, "reach": host.Write}[verb]
+	kind, known := map[string]host.Kind{"read": host.Read, "repeat": host.Idempotent}[verb]
+	if !known {
+		kind = host.Write
+	}
 	e := host.Effect{Seq: seq, Name: "stage." + verb, Kind: kind, Args: []host.Value{object}}
 	_, err := task.Handler.Handle(ctx, e, func(ctx context.Context) ([]host.Value, error) {
 		s.mu.Lock()

@@ -317,14 +317,14 @@ func (c *connection) waitToReconnect(ctx context.Context, err error, connected, 
 // publishes the first few, and then each whose number is a power of two: a server
 // that is down for a week makes a handful of events.
 func (c *connection) reportFailure(ctx context.Context, f failure) {
-	level, text := slog.LevelDebug, f.err.Error()
+	level, message, text := slog.LevelDebug, "disconnected", f.err.Error()
 	switch {
 	case f.final:
-		level = slog.LevelWarn
+		level, message = slog.LevelWarn, "does not start; attempts are rare now"
 	case f.changed:
 		level = slog.LevelInfo
 	}
-	c.log.Log(ctx, level, "disconnected", "attempt", f.attempt, "retry_in", f.delay, "error", f.err)
+	c.log.Log(ctx, level, message, "attempt", f.attempt, "retry_in", f.delay, "error", f.err)
 	rare := f.attempt > finalRepetitions && f.attempt&(f.attempt-1) != 0 && !f.changed
 	switch {
 	case rare:

@@ -123,7 +123,8 @@ func diverged(step Step, e Effect) error {
 
 func inDoubt(step Step) error {
 	return fault.New(fault.Conflict, "step %d: it is unknown whether %s happened: the server stopped before the outcome was recorded", step.Seq, step.Call()).
-		WithHint("check what the call changed, then `luanette job resume` (job_resume) continues the job; calls of tools marked read-only or idempotent are retried automatically").
+		WithHint("check what the call changed, then `luanette job resume` (job_resume) continues the job; " +
+			"calls of tools marked read-only or idempotent are retried automatically").
 		WithDetails(map[string]any{"step": step.Seq, "call": step.Call(), "began": step.At, "process": step.Boot})
 }
 
