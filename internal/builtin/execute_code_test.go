@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 type executed struct {
@@ -84,6 +87,20 @@ func TestExecuteCodeFails(t *testing.T) {
 		if strings.HasPrefix(code, "console") && (len(got.Logs) != 1 || got.Logs[0].Message != "before") {
 			t.Errorf("logs of what failed: %+v", got.Logs)
 		}
+	}
+}
+
+// TestExecuteCodeCapsItsTime checks that no call can ask for more time than the server sets.
+func TestExecuteCodeCapsItsTime(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	limited := toolset.NewSet("", scripttools.Code(h.runner, h.sessions, scripttools.CodeOptions{Time: 200 * time.Millisecond, Longest: clocktest.Timeout}))
+	result, err := limited.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: "execute_code"}, Args: json.RawMessage(`{"code":"while (true) {}","timeout_ms":600000}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view, err := result.View(); err != nil || !view.IsError || !strings.Contains(view.Text(), "longer than 200ms") {
+		t.Errorf("%v %s", err, view.Text())
 	}
 }
 

@@ -145,7 +145,7 @@ type Scripts struct {
 	MemoryMB  int      `toml:"memory_mb" help:"how much memory one run may hold, in MiB"`
 	TotalMB   int      `toml:"total_memory_mb" help:"how much memory all runs may hold together, in MiB; further ones wait; 0 means half of what the process may use: the least of GOMEMLIMIT, the container's limit and the machine's memory"`
 	Calls     int      `toml:"calls" help:"how many tool calls and other effects one run may make"`
-	CodeTime  Duration `toml:"code_timeout" alias:"CODE_EXEC_TIMEOUT_MS" help:"default timeout of execute_code"`
+	CodeTime  Duration `toml:"code_timeout" alias:"CODE_EXEC_TIMEOUT_MS" help:"how long one execute_code may take; when 0, 5s, or as long as its timeout_ms says, up to timeout"`
 	CodeMB    int      `toml:"code_memory_mb" help:"how much memory one execute_code may hold, in MiB"`
 	CodeCalls int      `toml:"code_calls" help:"how many tools one execute_code may call"`
 	ChatCalls int      `toml:"code_calls_chat" help:"how many tools one execute_code may call in a chat"`
@@ -176,7 +176,7 @@ func defaults(env Environment) Config {
 		MCP:       MCP{SessionIdle: Duration(30 * time.Minute), Menu: builtin.MenuCode, ListScripts: builtin.DefaultScripts, ResultKB: builtin.DefaultShown >> 10},
 		Scripts: Scripts{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
-			CodeTime: Duration(5 * time.Second), CodeMB: 64, CodeCalls: 100, ChatCalls: 10,
+			CodeMB: 64, CodeCalls: 100, ChatCalls: 10,
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass", HTTPGet: "read",
 		},
 		MaxConnections: 10_000,

@@ -60,7 +60,7 @@ func (in *parts) registerTools() {
 		jobtools.Traces(in.telemetry.Traces()),
 		approvaltools.Tools(in.approvals, in.scripts.sessions),
 		scripttools.Code(in.scripts.runner, in.scripts.sessions, scripttools.CodeOptions{
-			Time: time.Duration(c.CodeTime), LongestMS: time.Duration(c.Timeout).Milliseconds(), Memory: int64(c.CodeMB) << 20,
+			Time: time.Duration(c.CodeTime), Longest: time.Duration(c.Timeout), Memory: int64(c.CodeMB) << 20,
 			Calls: int64(c.CodeCalls), ChatCalls: int64(c.ChatCalls),
 		}),
 		scripttools.Preview(in.scripts.runner, in.scripts.sessions, in.scripts.store, in.catalog),

@@ -156,8 +156,8 @@ func fileLabel(file string) string {
 
 // CodeOptions limit one execute_code. Zero fields mean the default beside them.
 type CodeOptions struct {
-	Time      time.Duration // 5 s
-	LongestMS int64         // largest timeout_ms; 30,000
+	Time      time.Duration // of which timeout_ms can ask for less; 5 s, and up to Longest if it asks for more
+	Longest   time.Duration // without Time; 30 s
 	Memory    int64         // 64 MiB
 	Calls     int64         // tool calls; 100
 	ChatCalls int64         // tool calls in a chat; 10
@@ -169,10 +169,14 @@ func (o CodeOptions) orDefault() CodeOptions {
 			*v = otherwise
 		}
 	}
+	if o.Longest <= 0 {
+		o.Longest = 30 * time.Second
+	}
 	if o.Time <= 0 {
 		o.Time = 5 * time.Second
+	} else {
+		o.Longest = o.Time
 	}
-	fill(&o.LongestMS, 30_000)
 	fill(&o.Memory, 64<<20)
 	fill(&o.Calls, 100)
 	fill(&o.ChatCalls, 10)
@@ -236,7 +240,7 @@ func (t codeTools) request(call tool.Call, in codeIn) script.Request {
 	}
 	limits := script.Limits{Time: t.options.Time, Memory: t.options.Memory, Tools: t.options.Calls}
 	if in.TimeoutMS > 0 {
-		limits.Time = time.Duration(min(in.TimeoutMS, t.options.LongestMS)) * time.Millisecond
+		limits.Time = min(time.Duration(in.TimeoutMS)*time.Millisecond, t.options.Longest)
 	}
 	if call.Caller != nil && strings.HasPrefix(call.Caller.ID, "chat:") {
 		limits.Tools = t.options.ChatCalls
