@@ -273,8 +273,8 @@ chat-load: ## 200 users send 20 messages each while the server is killed; each i
 	LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestChatUnderLoad ./test/processes
 
 .PHONY: chat-kill
-chat-kill: ## Kill the server at each step of an answer, and interrupt answers in the terminal (a minute)
-	go test -count=1 -v -timeout 5m -run 'TestKilledDuringAChatCall|TestChatInterrupted' ./test/processes ./cmd/luanette
+chat-kill: ## Kill the server at each step of an answer, interrupt answers in the terminal, restart server and gateway 20 times (3 minutes)
+	LUANETTE_TEST_RESTARTS=20 go test -count=1 -v -timeout 10m -run 'TestKilledDuringAChatCall|TestChatInterrupted|TestCallbacksArrive' ./test/processes ./cmd/luanette
 
 .PHONY: chat-order
 chat-order: ## Users send 50 messages each, at a load of 10 per core: 200 to one server, 200 to three nodes; each is answered once, in order
