@@ -174,7 +174,7 @@ func (t *apiTransport) Send(context.Context, wire.Message) error { return t.Err(
 
 // Traits implements Transport: a call whose context ends is cancelled.
 func (t *apiTransport) Traits() Traits {
-	return Traits{CancelsOnDisconnect: func() bool { return true }, LeftOut: t.leftOut.get}
+	return Traits{CancelsOnDisconnect: func() bool { return true }, KeepsContext: true, LeftOut: t.leftOut.get}
 }
 
 // Close implements Transport.

@@ -267,7 +267,7 @@ func (s *session) request(ctx context.Context, r *outcall) (result json.RawMessa
 		return nil, notSent(context.Cause(ctx))
 	}
 	began := time.Now()
-	ctx, timeout := startCallTimeout(ctx, r.timeout, max(r.maxTime, r.timeout), s.traits.ReadsOn)
+	ctx, timeout := startCallTimeout(ctx, r.timeout, max(r.maxTime, r.timeout), s.traits.KeepsContext)
 	defer func() {
 		timeout.stop(err != nil)
 		s.noteOutcome(ctx, r, began, result, err)

@@ -98,7 +98,7 @@ func (t *httpTransport) Err() error { return context.Cause(t.life.ctx) }
 
 // Traits implements Transport.
 func (t *httpTransport) Traits() Traits {
-	return Traits{CancelsOnDisconnect: t.modern, ReadsOn: true, HasSession: t.hasSession, Listen: t.listen}
+	return Traits{CancelsOnDisconnect: t.modern, KeepsContext: true, HasSession: t.hasSession, Listen: t.listen}
 }
 
 func (t *httpTransport) hasSession() bool {

@@ -236,7 +236,7 @@ type stdioWriter struct {
 	written int64 // bytes so far; used only with the turn
 
 	mu          sync.Mutex
-	writer      context.Context //nolint:containedctx // of whoever writes a line; nil: nobody does
+	writer      context.Context // of whoever writes a line; nil: nobody does
 	watching    bool            // watch is about to run
 	watched     uint64          // the last line that was watched
 	line        uint64          // counts begun and finished lines

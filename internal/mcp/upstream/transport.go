@@ -44,8 +44,9 @@ type Traits struct {
 	// CancelsOnDisconnect reports whether a call whose context ends is cancelled by that, so
 	// that the server needs no notification.
 	CancelsOnDisconnect func() bool
-	// ReadsOn means that the end of an answer may be read after the call, within its context.
-	ReadsOn bool
+	// KeepsContext means that what a call began, such as the reading of the end of its answer,
+	// may go on after it succeeded.
+	KeepsContext bool
 	// HasSession reports whether the server has answered initialize with a session, without
 	// which it cannot ask questions; nil: it needs none.
 	HasSession func() bool
