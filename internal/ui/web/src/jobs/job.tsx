@@ -56,6 +56,7 @@ export const logsOf = (id: string, signal: AbortSignal) => call<{ lines: OutputL
 
 export function Progress({ job }: { job: Job }) {
   if (job.error) return <span class="bad brief">{firstLine(job.error.message)}</span>
+  if (job.status === 'waiting' && job.message?.startsWith('waits for ')) return <span class="soft">{firstLine(job.message)}</span>
   if (job.status === 'waiting') return <a href="#/approvals">waiting for approval</a>
   if (job.status !== 'running') return <span class="soft">{job.message}</span>
   return <><progress max={1} value={job.progress} aria-label={`progress of ${job.name || job.job_id}`} /> {job.message}</>
