@@ -95,8 +95,8 @@ func TestClients(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before func(f fixture) // configures the stand-in model
-		list   []string
-		want   string // in what it lists
+		list   []string        // how it lists its servers; nil: it cannot
+		want   string          // in what it lists
 		ask    []string
 	}{
 		{name: "claude-code", list: []string{"claude", "mcp", "list"}, want: "Connected",
@@ -109,6 +109,7 @@ func TestClients(t *testing.T) {
 			ask: []string{"gemini", "--yolo", "-p", "add 20 and 22"}},
 		{name: "codex", list: []string{"codex", "mcp", "list"}, want: "enabled", before: codexModel,
 			ask: []string{"codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "add 20 and 22"}},
+		{name: "continue", before: continueModel, ask: []string{"cn", "-p", "--auto", "add 20 and 22"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := open(t)
@@ -116,8 +117,10 @@ func TestClients(t *testing.T) {
 				c.before(f)
 			}
 			f.run("luanette", "install", c.name)
-			if out := f.run(c.list...); !strings.Contains(out, "luanette") || !strings.Contains(out, c.want) {
-				t.Errorf("%s lists\n%s", c.name, out)
+			if c.list != nil {
+				if out := f.run(c.list...); !strings.Contains(out, "luanette") || !strings.Contains(out, c.want) {
+					t.Errorf("%s lists\n%s", c.name, out)
+				}
 			}
 			out := f.run(c.ask...)
 			if !strings.Contains(out, toolResult) {
@@ -137,6 +140,20 @@ func opencodeModel(f fixture) {
     "models": { "stand-in": { "name": "stand-in" } } } },
   "permission": { "*": "allow" }
 }
+`, f.model.URL))
+}
+
+func continueModel(f fixture) {
+	f.write(".continue/config.yaml", fmt.Sprintf(`name: mine
+version: 1.0.0
+schema: v1
+models:
+  - name: stand-in
+    provider: openai
+    model: gpt-4o
+    apiBase: %s/v1
+    apiKey: x
+    roles: [chat]
 `, f.model.URL))
 }
 

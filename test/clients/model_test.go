@@ -141,15 +141,21 @@ func chat(w io.Writer, a answer, stream bool) {
 		call := object{"index": 0, "id": "call_1", "type": "function", "function": object{"name": a.tool, "arguments": toolArguments}}
 		message, finish = object{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
 	}
-	head := func(kind string, choice object) object {
-		return object{"id": "chat_1", "object": kind, "created": 1, "model": "stand-in", "choices": []any{choice}, "usage": object{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}
+	head := func(kind string, choices ...any) object {
+		return object{"id": "chat_1", "object": kind, "created": 1, "model": "stand-in", "choices": choices}
 	}
+	usage := object{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 	if !stream {
-		_ = json.NewEncoder(w).Encode(head("chat.completion", object{"index": 0, "message": message, "finish_reason": finish}))
+		whole := head("chat.completion", object{"index": 0, "message": message, "finish_reason": finish})
+		whole["usage"] = usage
+		_ = json.NewEncoder(w).Encode(whole)
 		return
 	}
 	send(w, "", head("chat.completion.chunk", object{"index": 0, "delta": message, "finish_reason": nil}))
 	send(w, "", head("chat.completion.chunk", object{"index": 0, "delta": object{}, "finish_reason": finish}))
+	last := head("chat.completion.chunk")
+	last["choices"], last["usage"] = []any{}, usage // a chunk of its own: Continue reads no choices beside it
+	send(w, "", last)
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
