@@ -224,6 +224,7 @@ func (d *Handler) stream(r *request) error {
 }
 
 func (d *Handler) streamTurn(r *request, t *turn.Turn, toolEvents bool) error {
+	r.w.Header().Set("Connection", "keep-alive") // clients of HTTP/1.1 expect it; HTTP/2 leaves it out
 	s := eventStream{sse.NewResponse(r.w), d.options.Clock.Now}
 	ctx, stop := context.WithCancel(r.Context())
 	defer s.WhileSilent(ctx, d.options.Keepalive, s.keepAlive)()

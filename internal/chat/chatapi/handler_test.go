@@ -195,8 +195,10 @@ func TestStream(t *testing.T) {
 			t.Parallel()
 			p := open(t, assistant, chatapi.Options{Debug: debug})
 			_, body, header := p.ask(t, "POST", "/api/v1/chat/stream", say("hi"), "Accept", "text/event-stream")
-			if header.Get("Content-Type") != "text/event-stream" || header.Get("Cache-Control") != "no-cache" {
-				t.Errorf("headers %v", header)
+			for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "Connection": "keep-alive", "X-Accel-Buffering": "no"} {
+				if got := header.Get(name); got != want {
+					t.Errorf("%s is %q, want %q", name, got, want)
+				}
 			}
 			var types []string
 			var text strings.Builder
