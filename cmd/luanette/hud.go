@@ -207,7 +207,8 @@ func (c *nodesCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printValue(proc, list)
 	}
-	return printList(proc, list, "no server is running on this database", "NAME STATE ADDRESS VERSION STARTED CLOCK CALLS/MIN JOBS SESSIONS MEMORY", func(n node.Info) []string {
+	const none = "no server is running on this database"
+	return printList(proc, list, none, "NAME STATE ADDRESS VERSION STARTED CLOCK CALLS/MIN JOBS SESSIONS MEMORY", func(n node.Info) []string {
 		row := []string{n.Name, string(n.State), n.Address, n.Version, n.Started.Local().Format(time.DateTime), fmt.Sprintf("%+.1fs", n.Skew.Seconds())}
 		return append(row, loadOf(n)...)
 	})

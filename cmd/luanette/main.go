@@ -333,7 +333,7 @@ func (f *settingFlags) read(proc *process, flags map[string]string) (*config.Loa
 
 // serverFlag is the address of a running server.
 type serverFlag struct {
-	Server string `short:"s" placeholder:"URL" help:"The server to connect to (default: the one that runs on the data folder, otherwise the address in the configuration)."`
+	Server string `short:"s" placeholder:"URL" help:"The server to connect to (default: the one on the data folder, else the address in the configuration)."`
 }
 
 // address returns the server's address: that of the flag, of the server that runs on the data

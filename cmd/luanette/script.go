@@ -76,7 +76,8 @@ func (c *scriptSearchCommand) Run(ctx context.Context, proc *process) error {
 		if found.NextCursor != "" {
 			defer fmt.Fprintln(proc.Stderr, "there are more; --limit shows them")
 		}
-		return printList(proc, found.Scripts, "no scripts; `luanette script store FILE` stores one", "HASH NAME AGE TAGS DESCRIPTION", func(s scripttools.ScriptView) []string {
+		none := "no scripts; `luanette script store FILE` stores one"
+		return printList(proc, found.Scripts, none, "HASH NAME AGE TAGS DESCRIPTION", func(s scripttools.ScriptView) []string {
 			return []string{s.Hash[:cas.MinPrefix], cmp.Or(s.Name, "-"), durationText(time.Since(s.CreatedAt)), strings.Join(s.Tags, ", "), firstLine(s.Description)}
 		})
 	})

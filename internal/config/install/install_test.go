@@ -325,7 +325,10 @@ func TestCopiesOfClientsStay(t *testing.T) {
 // TestTrailingCommaStays checks a file that was changed between both commands.
 func TestTrailingCommaStays(t *testing.T) {
 	t.Parallel()
-	for _, before := range []string{"{\n  // mine\n  \"context_servers\": {\n    \"a\": {\"command\": \"x\"},\n  },\n}\n", `{"context_servers": {"a": {"command": "x"},},}`} {
+	for _, before := range []string{
+		"{\n  // mine\n  \"context_servers\": {\n    \"a\": {\"command\": \"x\"},\n  },\n}\n",
+		`{"context_servers": {"a": {"command": "x"},},}`,
+	} {
 		f := open(t)
 		_, path := f.client("zed")
 		f.write(path, before)

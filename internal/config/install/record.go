@@ -66,7 +66,10 @@ func (i Installer) record(client, path string) (r installation, err error) {
 func (r installation) next(before snapshot, path string, plan edited) installation {
 	next := r
 	if r.Path == "" {
-		next = installation{Path: path, Absent: before.text == nil, Original: before.text, Folders: before.missing, Added: plan.path, Present: plan.present, Listed: plan.listed}
+		next = installation{
+			Path: path, Absent: before.text == nil, Original: before.text, Folders: before.missing,
+			Added: plan.path, Present: plan.present, Listed: plan.listed,
+		}
 		if plan.replaced != nil {
 			next.Removed = append(next.Removed, movedEntry{plan.path, plan.replaced})
 		}

@@ -128,7 +128,9 @@ func (l *Library) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := artifact.Query{Tags: query["tag"], Without: artifact.RunTag, Creator: query.Get("creator"), Vibe: query.Get("find"), Cursor: query.Get("cursor"), Limit: limit}
+	q := artifact.Query{
+		Tags: query["tag"], Without: artifact.RunTag, Creator: query.Get("creator"), Vibe: query.Get("find"), Cursor: query.Get("cursor"), Limit: limit,
+	}
 	wanted := query.Get("kind")
 	if wanted == "tool" {
 		return l.tools(w, r, q)
