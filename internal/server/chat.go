@@ -69,7 +69,7 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 	all.chat = chatapi.New(turns, chatapi.Options{
 		Model: assistant.About(), Models: assistant.Models(), ModelError: assistant.Err, Transcribe: listener.Func(),
 		Debug: c.DebugEvents, Rate: c.Rate,
-		Webhooks: in.outbound().Transport(), Secret: signing, Deliveries: in.deliveries,
+		Webhooks: in.outbound().Transport(), CheckHost: in.outbound().Check, Secret: signing, Deliveries: in.deliveries,
 		Token: callback, Receivers: c.Receivers, Usage: in.spending, Audit: in.audit.RecordAction,
 		Log: in.log, Version: in.options.Version,
 	})

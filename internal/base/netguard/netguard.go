@@ -239,6 +239,20 @@ func (o Outbound) Control(_, address string, _ syscall.RawConn) error {
 		WithHint("add the server to luanette.toml, or allow the address: mcp.allowed_hosts = [%q]", ip)
 }
 
+// Check refuses the host of a URL that is an address, or this machine's name, which Control
+// refuses. Control decides about other names, when they are resolved.
+func (o Outbound) Check(host string) error {
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err == nil:
+	case IsLoopback(host):
+		ip = netip.IPv6Loopback()
+	default:
+		return nil
+	}
+	return o.Control("tcp", netip.AddrPortFrom(ip, 0).String(), nil)
+}
+
 // Transport makes HTTP requests to allowed addresses, through a proxy if there is one.
 func (o Outbound) Transport() http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone()

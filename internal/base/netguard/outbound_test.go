@@ -63,3 +63,22 @@ func TestOutbound(t *testing.T) {
 		}
 	}
 }
+
+func TestOutboundChecksHosts(t *testing.T) {
+	t.Parallel()
+	check := netguard.Outbound{Allowed: []string{"10.1.2.3"}}.Check
+	for host, allowed := range map[string]bool{
+		"gateway.example": true,
+		"93.184.216.34":   true,
+		"10.1.2.3":        true,
+		"10.1.2.4":        false,
+		"127.0.0.1":       false,
+		"localhost":       false,
+		"::1":             false,
+		"fe80::1%eth0":    false,
+	} {
+		if err := check(host); (err == nil) != allowed {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,10 +22,11 @@ import (
 )
 
 const (
-	progressTime    = 10 * time.Second // for one webhook about progress
-	progressGrace   = time.Second      // for all that wait when the turn has ended
-	progressQueue   = 1000             // that wait for a slow receiver; further ones are left out
-	defaultThrottle = 5 * time.Second
+	progressTime  = 10 * time.Second // for one webhook about progress
+	progressGrace = time.Second      // for all that wait when the turn has ended
+	progressQueue = 1000             // that wait for a slow receiver; further ones are left out
+
+	minThrottle, defaultThrottle, maxThrottle = 1, 5, 3600 // seconds
 )
 
 var progressModes = []string{"complete", "iteration", "periodic", "sentence"}
@@ -63,7 +65,7 @@ type target struct {
 	ThreadID string        `json:"thread_id,omitempty"`
 }
 
-func (q Request) checkCallback() error {
+func (d *Handler) checkCallback(q Request) error {
 	u, err := url.Parse(q.CallbackURL)
 	switch {
 	case q.CallbackURL == "":
@@ -72,19 +74,40 @@ func (q Request) checkCallback() error {
 		return fault.New(fault.InvalidParams, "progress_callback_url must begin with http:// or https://")
 	case q.ProgressMode != "" && !slices.Contains(progressModes, q.ProgressMode):
 		return fault.New(fault.InvalidParams, "progress_mode must be one of %s, not %q", strings.Join(progressModes, ", "), q.ProgressMode)
-	case q.ThrottleSeconds < 0 || q.ThrottleSeconds > 3600:
-		return fault.New(fault.InvalidParams, "progress_throttle_seconds must be 1 to 3600")
+	case q.ThrottleSeconds != nil && (*q.ThrottleSeconds < minThrottle || *q.ThrottleSeconds > maxThrottle):
+		return fault.New(fault.InvalidParams, "progress_throttle_seconds must be %d to %d, not %v", minThrottle, maxThrottle, *q.ThrottleSeconds)
+	}
+	if err := d.options.CheckHost(u.Hostname()); err != nil {
+		return fault.New(fault.InvalidParams, "progress_callback_url: %s", fault.From(err).Msg).
+			WithHint("use an address on the internet, or ask who runs this server to allow %s: [mcp] allowed_hosts in luanette.toml", u.Hostname())
 	}
 	return nil
 }
 
+// withoutCallback are the warnings about fields that only /chat/callback uses.
+func (q Request) withoutCallback() (warnings []string) {
+	for _, field := range []struct {
+		name  string
+		given bool
+	}{
+		{"progress_callback_url", q.CallbackURL != ""},
+		{"progress_mode", q.ProgressMode != ""},
+		{"progress_throttle_seconds", q.ThrottleSeconds != nil},
+	} {
+		if field.given {
+			warnings = append(warnings, fmt.Sprintf("the field %s was ignored: only POST /api/v1/chat/callback uses it", field.name))
+		}
+	}
+	return warnings
+}
+
 func (q Request) target() target {
-	t := target{URL: q.CallbackURL, Mode: q.ProgressMode, ChatID: q.ChatID, ThreadID: q.ThreadID, Throttle: defaultThrottle}
+	t := target{URL: q.CallbackURL, Mode: q.ProgressMode, ChatID: q.ChatID, ThreadID: q.ThreadID, Throttle: defaultThrottle * time.Second}
 	if t.Mode == "" {
 		t.Mode = "iteration"
 	}
-	if q.ThrottleSeconds > 0 {
-		t.Throttle = max(time.Second, time.Duration(q.ThrottleSeconds*float64(time.Second)))
+	if q.ThrottleSeconds != nil {
+		t.Throttle = time.Duration(*q.ThrottleSeconds * float64(time.Second))
 	}
 	return t
 }

@@ -37,6 +37,8 @@ type Options struct {
 	Keepalive time.Duration     // interval of keepalive events on a silent stream; zero means 15 s
 	Rate      int               // messages per minute and person; zero means 300
 	Webhooks  http.RoundTripper // makes requests to callback URLs, and refuses those that are not allowed; nil means http.DefaultTransport
+	// CheckHost refuses hosts to which Webhooks makes no requests; nil refuses none.
+	CheckHost func(host string) error
 	// Model is the model that answers, for people; ModelError is why there is none.
 	Model      llm.About
 	Models     []llm.About // that a message can choose, Model first; nil means only Model
@@ -82,6 +84,9 @@ func New(service *turn.Service, o Options) *Handler {
 	}
 	if o.Webhooks == nil {
 		o.Webhooks = http.DefaultTransport
+	}
+	if o.CheckHost == nil {
+		o.CheckHost = func(string) error { return nil }
 	}
 	if o.Usage == nil {
 		o.Usage = nothingUsed{}

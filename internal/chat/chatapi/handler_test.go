@@ -24,6 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/chatapi"
@@ -546,6 +547,40 @@ func (b *webhooks) lines() (lines []string) {
 		lines = append(lines, strings.TrimSpace(h.Type+" "+h.Message+h.Text))
 	}
 	return lines
+}
+
+// TestCallbackIsCheckedAtOnce checks that an address or a pause that cannot be used is refused
+// with the message, and that the other endpoints say that they use neither.
+func TestCallbackIsCheckedAtOnce(t *testing.T) {
+	t.Parallel()
+	p := open(t, assistant, chatapi.Options{CheckHost: netguard.Outbound{}.Check})
+	send := func(path, fields string) (int, string) {
+		status, body, _ := p.ask(t, "POST", path, `{"client_id":"w","user_id":"u","message":"m",`+fields+`}`)
+		return status, body
+	}
+	public := `"progress_callback_url":"https://gateway.example/x"`
+	for fields, want := range map[string]string{
+		`"progress_callback_url":"http://127.0.0.1:9/x"`:  "allow 127.0.0.1: [mcp] allowed_hosts",
+		`"progress_callback_url":"http://localhost/x"`:    "allow localhost: [mcp] allowed_hosts",
+		`"progress_callback_url":"http://10.1.2.3/x"`:     "the address is in a private network",
+		`"progress_callback_url":"http://[fe80::1]:80/x"`: "the address is in a private network",
+		public + `,"progress_throttle_seconds":0.5`:       "must be 1 to 3600, not 0.5",
+		public + `,"progress_throttle_seconds":0`:         "must be 1 to 3600, not 0",
+		public + `,"progress_throttle_seconds":3601`:      "must be 1 to 3600, not 3601",
+	} {
+		if status, body := send("/api/v1/chat/callback", fields); status != 400 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", fields, status, body)
+		}
+	}
+	ignored := public + `,"progress_mode":"often","progress_throttle_seconds":0`
+	for _, path := range []string{"/api/v1/chat", "/api/v1/chat/stream"} {
+		status, body := send(path, ignored)
+		for _, field := range []string{"progress_callback_url", "progress_mode", "progress_throttle_seconds"} {
+			if status != 200 || !strings.Contains(body, "the field "+field+" was ignored: only POST /api/v1/chat/callback uses it") {
+				t.Errorf("%s, %s: %d %s", path, field, status, body)
+			}
+		}
+	}
 }
 
 func TestCallback(t *testing.T) {

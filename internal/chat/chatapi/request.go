@@ -89,9 +89,9 @@ type Request struct {
 	AudioFormat string       `json:"audio_format,omitempty" doc:"its format: ogg (the default), mp3, wav, m4a and so on, or its media type"`
 	Attachments []Attachment `json:"attachments,omitempty" doc:"images, sounds and files"`
 
-	CallbackURL     string  `json:"progress_callback_url,omitempty" doc:"where /chat/callback sends the answer"`
-	ThrottleSeconds float64 `json:"progress_throttle_seconds,omitempty" doc:"seconds between two pieces in mode periodic, at least 1; default 5"`
-	ProgressMode    string  `json:"progress_mode,omitempty" doc:"complete, iteration (the default), periodic or sentence"`
+	CallbackURL     string   `json:"progress_callback_url,omitempty" doc:"where /chat/callback sends the answer"`
+	ThrottleSeconds *float64 `json:"progress_throttle_seconds,omitempty" doc:"seconds between two pieces in mode periodic, 1 to 3600; default 5"`
+	ProgressMode    string   `json:"progress_mode,omitempty" doc:"complete, iteration (the default), periodic or sentence"`
 
 	ChatType     string `json:"chat_type,omitempty" doc:"private; groups are not supported"`
 	ChatID       string `json:"chat_id,omitempty" doc:"one of a person's conversations"`
@@ -201,6 +201,9 @@ func (d *Handler) message(r *request, callback bool) (q Request, m conversation.
 	if err != nil {
 		return q, m, withIgnored(err, warnings)
 	}
+	if !callback {
+		warnings = append(warnings, q.withoutCallback()...)
+	}
 	m.Warnings = warnings
 	return q, m, nil
 }
@@ -211,8 +214,13 @@ func (q Request) person(who principal.Principal) profile.Person {
 }
 
 func (d *Handler) checked(r *request, q Request, callback bool) (m conversation.Message, err error) {
-	if err := q.check(callback); err != nil {
+	if err := q.check(); err != nil {
 		return m, err
+	}
+	if callback {
+		if err := d.checkCallback(q); err != nil {
+			return m, err
+		}
 	}
 	who := principal.Of(r.Context())
 	person := q.person(who)
@@ -257,7 +265,7 @@ func maySend(who principal.Principal, person profile.Person) error {
 	return nil
 }
 
-func (q Request) check(callback bool) error {
+func (q Request) check() error {
 	bad := func(format string, args ...any) *fault.Error { return fault.New(fault.InvalidParams, format, args...) }
 	switch {
 	case strings.TrimSpace(q.UserID) == "":
@@ -273,11 +281,6 @@ func (q Request) check(callback bool) error {
 	}
 	if err := q.checkContent(); err != nil {
 		return err
-	}
-	if callback {
-		if err := q.checkCallback(); err != nil {
-			return err
-		}
 	}
 	if q.LanguageHint != "" {
 		_, err := profile.CheckLanguage(q.LanguageHint)
