@@ -2,9 +2,7 @@ package config
 
 import (
 	"path/filepath"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -37,25 +35,5 @@ func TestCandidatesWithOtherAccounts(t *testing.T) {
 		if got := all[i]; got.State != want.State || got.Name != want.Name {
 			t.Errorf("server %d is %s as %s, want %s as %s", i, got.State, got.Name, want.State, want.Name)
 		}
-	}
-}
-
-// TestImportKeepsHowAServerStarts checks that what other clients say about the start of a
-// server is written into our file.
-func TestImportKeepsHowAServerStarts(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "luanette.toml")
-	text := `{"mcpServers": {"git": {"command": "git-server", "startTimeout": "2m", "inheritEnv": ["SSH_AUTH_SOCK"], "cleanEnv": true}}}`
-	servers, err := clientfile.Parse([]byte(text), clientfile.SourceOf("mcp.json", t.TempDir()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources := Sources{File: file}
-	if _, err := Import(t.Context(), sources, Candidate{Server: servers[0], Name: "git", State: ImportNew}, nil); err != nil {
-		t.Fatal(err)
-	}
-	got := load(t, sources).Upstreams["git"]
-	if time.Duration(got.StartTimeout) != 2*time.Minute || !slices.Equal(got.InheritEnv, []string{"SSH_AUTH_SOCK"}) || !got.CleanEnv {
-		t.Errorf("imported %+v", got)
 	}
 }
