@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -154,19 +153,6 @@ func (c *Config) ApprovalPolicy() approval.Policy {
 		p.Rules[subject] = approval.Mode(mode)
 	}
 	return p
-}
-
-// ApprovalWebhook returns the address that is told of requests for approval; nil if none
-// is configured.
-func (c *Config) ApprovalWebhook(secrets secret.Finder, client *http.Client) (*approval.Webhook, error) {
-	if c.ApproveWebhook == "" {
-		return nil, nil
-	}
-	key, err := secrets.Find(c.ApproveSecret)
-	if err != nil {
-		return nil, fault.Wrap(fault.Config, err, "approve_webhook_secret")
-	}
-	return &approval.Webhook{URL: c.ApproveWebhook, Secret: key, Client: client}, nil
 }
 
 func (c *Config) checkApprovals() error {

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/govern/policy"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/delivery"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
@@ -31,9 +32,10 @@ type approver struct {
 }
 
 // openApprovals opens the store of approvals, where people decide what scripts may do.
-func openApprovals(ctx context.Context, p *process, g *guards, asks *approver) (store *approval.Store, err error) {
+func openApprovals(ctx context.Context, p *process, g *guards, deliveries *delivery.Store, asks *approver) (store *approval.Store, err error) {
 	o := approval.Options{
 		Policy: asks.policyOf(&p.config.Config), Expire: time.Duration(p.config.ApproveExpire), Nodes: p.isShared(), Events: p.bus, Log: p.log,
+		Webhook: p.config.ApproveWebhook, Deliveries: deliveries,
 		Audit: g.audit.RecordAction, Plan: asks.planAgain, Real: asks.catalog.Real,
 		Alone: func(ctx context.Context) bool {
 			used, err := g.keys.HasKeys(ctx)
@@ -43,14 +45,16 @@ func openApprovals(ctx context.Context, p *process, g *guards, asks *approver) (
 	if g.people != nil {
 		o.People = g.people.Store
 	}
-	if o.Webhook, err = p.config.ApprovalWebhook(p.secrets, p.outbound().Client()); err != nil {
-		return nil, err
+	key, err := p.secrets.Find(p.config.ApproveSecret)
+	if err != nil && o.Webhook != "" {
+		return nil, fault.Wrap(fault.Config, err, "approve_webhook_secret")
 	}
 	if o.Mail, err = p.config.ApprovalMail(p.secrets); err != nil {
 		return nil, err
 	}
 	if store, err = approval.Open(ctx, p.store, o); err == nil {
 		p.closeFirst.plain(store.Close)
+		deliveries.Register(approval.Notices, delivery.Channel{Client: p.outbound().Client(), Secret: key, Wanted: store.NoticeWanted})
 	}
 	return store, err
 }

@@ -78,13 +78,6 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 	return all, nil
 }
 
-// sendDeliveries sends webhooks that must arrive. Only a server that serves knows how.
-func (srv *Server) sendDeliveries(ctx context.Context) {
-	if srv.chat != nil {
-		srv.deliveries.Run(ctx)
-	}
-}
-
 // NewAgent returns an agent that has all tools. Without a configured model it fails: the
 // error says what to set.
 func (in *parts) NewAgent() (*agent.Agent, error) {

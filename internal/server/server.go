@@ -78,7 +78,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.watchConfig(ctx)
 	for _, run := range []func(context.Context){
-		srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run, srv.collectContents, srv.sendDeliveries,
+		srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run, srv.collectContents, srv.deliveries.Run,
 	} {
 		if run != nil {
 			srv.runBackground(run)

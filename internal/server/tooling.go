@@ -110,7 +110,7 @@ func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sourc
 		return nil, err
 	}
 	asks.catalog = tools // its calls wait for approvals, which are about its tools
-	approvals, err := openApprovals(ctx, p, g, asks)
+	approvals, err := openApprovals(ctx, p, g, s.deliveries, asks)
 	asks.approvals = approvals
 	return &sources{tools, upstreams, pins, approvals, asks, o.History, remote}, err
 }

@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -16,17 +14,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/mail"
-	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/delivery"
 )
-
-// Webhook is an address that is told of requests, signed by Standard Webhooks.
-type Webhook struct {
-	URL    string
-	Secret secret.Text // base64 after whsec_
-	Client *http.Client
-}
 
 // Notice is what the webhook gets. It has nothing of the arguments, which may be secret.
 type Notice struct {
@@ -47,78 +37,27 @@ type NoticeData struct {
 	Expires time.Time `json:"expires_at"`
 }
 
-// noticeTimeout is how long an attempt may take, and after which another process tries.
-const noticeTimeout = 30 * time.Second
+// Notices are the deliveries of this package.
+const Notices = "approval"
 
-// noticeRetries is how long to wait after an attempt that failed. It is repeated until the
-// request is decided or expires.
-var noticeRetries = backoff.Policy{First: 5 * time.Second, Max: 10 * time.Minute}
-
-// sendNotices sends the notices that are due, each in a goroutine of its own.
-func (s *Store) sendNotices(ctx context.Context, running *sync.WaitGroup) error {
-	if s.options.Webhook == nil {
+// addNotice stores a notice of a new request. Its id is the approval's.
+func (s *Store) addNotice(ctx context.Context, tx *db.Tx, a *Approval) error {
+	if s.options.Webhook == "" {
 		return nil
 	}
-	const due = `state = 'pending' AND notice > 0 AND notice <= $1`
-	now, count := s.now(), 0
-	err := s.db.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE `+due, now.UnixMicro()).Scan(&count)
-	if err != nil || count == 0 {
-		return err
-	}
-	var list []Approval
-	err = s.db.Write(ctx, func(tx *db.Tx) (err error) { // another process may have taken them
-		list, err = db.All(ctx, tx, scan, `UPDATE approvals SET notice = $2, notice_tries = notice_tries + 1 WHERE `+due+` RETURNING `+columns,
-			now.UnixMicro(), now.Add(2*noticeTimeout).UnixMicro())
-		return err
-	})
-	for _, a := range list {
-		running.Go(func() { s.sendNotice(ctx, a) })
-	}
-	return err
-}
-
-// sendNotice sends one notice, and stores when to repeat it if that fails.
-func (s *Store) sendNotice(ctx context.Context, a Approval) {
-	if ctx.Err() != nil {
-		return // the next process sends it
-	}
-	problem := delivery.Finish(ctx, noticeTimeout, func(ctx context.Context) error { return s.options.Webhook.send(ctx, &a, s.now()) })
-	if problem != nil && ctx.Err() != nil {
-		return // the next process repeats it
-	}
-	err := delivery.Finish(ctx, noticeTimeout, func(ctx context.Context) error { return s.storeNotice(ctx, a.ID, problem) })
-	if err = errors.Join(problem, err); err != nil {
-		s.options.Log.WarnContext(ctx, "webhook not told of an approval", "approval", a.ID, "error", err)
-	}
-}
-
-// storeNotice stores that a notice was sent, or when it is repeated.
-func (s *Store) storeNotice(ctx context.Context, id string, problem error) error {
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		next, tries := int64(0), 0
-		if problem != nil {
-			if err := tx.QueryRow(ctx, `SELECT notice_tries FROM approvals WHERE id = $1`, id).Scan(&tries); err != nil {
-				return err
-			}
-			next = s.now().Add(noticeRetries.Delay(tries)).UnixMicro()
-		}
-		_, err := tx.Exec(ctx, `UPDATE approvals SET notice = $2 WHERE id = $1`, id, next)
-		return err
-	})
-}
-
-// send posts the notice. Its id is the approval's, so that a receiver recognises one that
-// comes again.
-func (w *Webhook) send(ctx context.Context, a *Approval, now time.Time) error {
-	body, err := json.Marshal(Notice{Type: Requested{}.EventType(), Time: now, Data: NoticeData{
+	body, err := json.Marshal(Notice{Type: Requested{}.EventType(), Time: a.Created, Data: NoticeData{
 		ID: a.ID, Subject: a.Subject, Script: a.Name, AskedBy: a.Asker.Title(), Org: a.Org, Role: a.Role, Needed: a.Needed, Expires: a.Expires,
 	}})
 	if err != nil {
 		return err
 	}
-	channel := delivery.Channel{Client: w.Client, Secret: w.Secret}
-	_, err = channel.Post(ctx, w.URL, a.ID, now, body, nil)
-	return err
+	return s.options.Deliveries.Add(ctx, tx, delivery.Delivery{ID: a.ID, Kind: Notices, Org: a.Org, URL: s.options.Webhook, Body: body})
+}
+
+// NoticeWanted reports whether a request still waits for a decision.
+func (s *Store) NoticeWanted(ctx context.Context, id string) (wanted bool, err error) {
+	err = s.db.QueryRow(ctx, `SELECT count(*) > 0 FROM approvals WHERE id = $1 AND state = 'pending'`, id).Scan(&wanted)
+	return wanted, err
 }
 
 // Mail tells people by mail of requests that need their role.
@@ -133,6 +72,8 @@ const (
 	mailPause = 5 * time.Minute
 	// mailTries is how often a message is tried.
 	mailTries = 12
+	// mailTime is how long an attempt may take. After twice that, another process tries.
+	mailTime = 30 * time.Second
 	// mailSize is how many requests a message names.
 	mailSize = 20
 )
@@ -225,7 +166,7 @@ func (s *Store) takeMails(ctx context.Context) (due map[string][]Approval, err e
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		type place struct{ approval, person string }
 		places, err := db.All(ctx, tx, func(row db.Scanner) (p place, err error) { return p, row.Scan(&p.approval, &p.person) },
-			`UPDATE approval_mails SET next = $3, tries = tries + 1 WHERE `+ready+` RETURNING approval, person`, append(args, now.Add(2*noticeTimeout).UnixMicro())...)
+			`UPDATE approval_mails SET next = $3, tries = tries + 1 WHERE `+ready+` RETURNING approval, person`, append(args, now.Add(2*mailTime).UnixMicro())...)
 		due = map[string][]Approval{}
 		for _, p := range places {
 			if err != nil {
@@ -245,14 +186,14 @@ func (s *Store) sendMail(ctx context.Context, all directory, person string, list
 	slices.SortFunc(list, func(a, b Approval) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	open, problem := s.openFor(ctx, all, person, list)
 	if problem == nil && len(open) > 0 {
-		problem = delivery.Finish(ctx, noticeTimeout, func(ctx context.Context) error {
+		problem = delivery.Finish(ctx, mailTime, func(ctx context.Context) error {
 			return s.options.Mail.Sender.Send(ctx, s.options.Mail.message(all[person].Email, open, s.now()))
 		})
 	}
 	if problem != nil && ctx.Err() != nil {
 		return // the next process repeats it
 	}
-	if err := delivery.Finish(ctx, noticeTimeout, func(ctx context.Context) error { return s.storeMails(ctx, person, list, len(open) > 0, problem) }); err != nil {
+	if err := delivery.Finish(ctx, mailTime, func(ctx context.Context) error { return s.storeMails(ctx, person, list, len(open) > 0, problem) }); err != nil {
 		problem = err
 	}
 	if problem != nil {

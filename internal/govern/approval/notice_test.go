@@ -11,27 +11,27 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/govern/approval"
+	"github.com/luanette/luanette/internal/store/delivery"
 )
 
 // TestWebhookIsTold checks that the webhook gets a request, signed, and again after it
 // failed. If the process is stopped before the webhook's answer, that is stored all the same.
 func TestWebhookIsTold(t *testing.T) {
 	t.Parallel()
-	type delivery struct {
+	type notice struct {
 		header http.Header
 		body   []byte
 	}
-	received, stopped := make(chan delivery, 100), make(chan struct{})
+	received, stopped := make(chan notice, 100), make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		received <- delivery{r.Header, body}
+		received <- notice{r.Header, body}
 		if requests.Add(1) == 1 {
 			w.WriteHeader(http.StatusBadGateway)
 			return
@@ -42,24 +42,29 @@ func TestWebhookIsTold(t *testing.T) {
 	client := server.Client()
 	t.Cleanup(client.CloseIdleConnections)
 	b := newFixture(t)
+	deliveries, err := delivery.Open(t.Context(), b.db, delivery.Options{Clock: b.time})
+	if err != nil {
+		t.Fatal(err)
+	}
 	o, err := approval.Open(t.Context(), b.db, approval.Options{
-		Policy: approval.Policy{Default: approval.Writes}, Events: b.bus, Clock: b.time,
-		Webhook: &approval.Webhook{URL: server.URL, Secret: secret.New("whsec_bHVhbmV0dGU="), Client: client},
+		Policy: approval.Policy{Default: approval.Writes}, Events: b.bus, Clock: b.time, Webhook: server.URL, Deliveries: deliveries,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	deliveries.Register(approval.Notices, delivery.Channel{Client: client, Secret: secret.New("whsec_bHVhbmV0dGU="), Wanted: o.NoticeWanted})
 	go func() {
 		defer close(stopped)
-		o.Watch(ctx, nil)
+		deliveries.Run(ctx)
 	}()
 	t.Cleanup(func() { stop(); <-stopped })
 	id := ask(t, o, paused("run:1", "", "ann"))
 	for range 2 {
-		var got delivery
+		var got notice
 		clocktest.Await(t, func() bool {
-			if b.notices(t, 30*time.Second) > 0 { // no time passes while one is being sent
-				b.time.Advance(3 * time.Second)
+			if s, err := deliveries.Get(t.Context(), id); err == nil && len(s.Tries) == 1 { // none is under way
+				b.time.Advance(delivery.Pauses[0])
+				deliveries.Wake()
 			}
 			select {
 			case got = <-received:
@@ -79,18 +84,7 @@ func TestWebhookIsTold(t *testing.T) {
 		}
 	}
 	<-stopped
-	if count := b.notices(t, 24*time.Hour); count != 0 {
-		t.Errorf("%d notices are sent again", count)
+	if s, err := deliveries.Get(t.Context(), id); err != nil || s.State != delivery.Delivered {
+		t.Errorf("%+v, %v", s, err)
 	}
-}
-
-// notices returns how many notices are due within a time. One that is being sent is not due
-// for a minute.
-func (b *fixture) notices(t *testing.T, within time.Duration) (count int) {
-	t.Helper()
-	err := b.db.QueryRow(t.Context(), `SELECT count(*) FROM approvals WHERE notice > 0 AND notice <= $1`, b.time.Now().Add(within).UnixMicro()).Scan(&count)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return count
 }

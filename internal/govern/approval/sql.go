@@ -90,11 +90,14 @@ func (s *Store) insert(ctx context.Context, a Approval) (before *Approval, err e
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO approvals (`+columns+`, notice)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL, $16, $17, 0, '', $18, $19, $20, $21, $22, $23, $16)`,
+		_, err = tx.Exec(ctx, `INSERT INTO approvals (`+columns+`)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL, $16, $17, 0, '', $18, $19, $20, $21, $22, $23)`,
 			a.ID, a.Key, a.Owner, a.Name, a.Hash, a.Language, a.Subject, a.Space, a.State, plan, digests, a.Certain, a.Complete,
 			output, a.Resume, a.Created.UnixMicro(), a.Expires.UnixMicro(), a.Asker.text(), a.Org, a.Role, a.Needed, a.Incomplete, a.Undoes)
-		return err
+		if err != nil {
+			return err
+		}
+		return s.addNotice(ctx, tx, &a)
 	})
 	return before, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/delivery"
 )
 
 // Migrations create the tables of the package.
@@ -35,8 +36,9 @@ type Options struct {
 	// Alone reports whether one person uses the server, who decides about their own
 	// requests; nil means yes.
 	Alone func(ctx context.Context) bool
-	// Webhook is told of requests, by the processes that Watch; nil: nobody is.
-	Webhook *Webhook
+	// Webhook is the address that is told of requests, by Deliveries; empty: nobody is.
+	Webhook    string
+	Deliveries *delivery.Store
 	// Mail tells people of requests that need their role; nil: nobody is told.
 	Mail   *Mail
 	Events *event.Bus                                                       // may be nil
@@ -126,6 +128,9 @@ func (s *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	}
 	if before != nil {
 		return s.pending(ctx, before), nil
+	}
+	if s.options.Webhook != "" {
+		s.options.Deliveries.Wake()
 	}
 	s.publish(ctx, &a, Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan), Role: a.Role, Needed: a.Needed})
 	return s.pending(ctx, &a), nil
@@ -272,7 +277,6 @@ func (s *Store) Watch(ctx context.Context, goOn func(context.Context, Approval))
 	}
 	for {
 		s.warn(ctx, "approvals not checked", s.tidy(ctx))
-		s.warn(ctx, "notices of approvals not sent", s.sendNotices(ctx, &carried))
 		s.warn(ctx, "mails of approvals not sent", s.sendMails(ctx, &carried))
 		if goOn != nil {
 			orphans, err := s.orphans(ctx)

@@ -51,6 +51,8 @@ type Channel struct {
 	Secret  secret.Text
 	Header  http.Header
 	Trusted func(to *url.URL) bool
+	// Wanted reports whether a delivery is still to be sent; nil means always.
+	Wanted func(ctx context.Context, id string) (bool, error)
 	// Ready reports whether a delivery may be sent, which a call of Wake announces; nil means
 	// always.
 	Ready func(id string) bool

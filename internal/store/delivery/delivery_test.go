@@ -204,3 +204,20 @@ func TestDeadReceiver(t *testing.T) {
 	close(hold)
 	stop()
 }
+
+// TestUnwantedDelivery checks that what nobody wants any more is not sent.
+func TestUnwantedDelivery(t *testing.T) {
+	t.Parallel()
+	to, got, client := receiver(t, func(int) int { return 200 })
+	f := open(t, dbtest.Open(t, dbtest.In(t, t.TempDir())), clock.NewVirtual(began))
+	f.add(t, "msg_1", to)
+	f.add(t, "msg_2", to)
+	f.run(t, delivery.Channel{Client: client, Wanted: func(_ context.Context, id string) (bool, error) { return id == "msg_2", nil }})
+	if r := <-got; r.Header.Get("Webhook-Id") != "msg_2" {
+		t.Errorf("got %s", r.Header.Get("Webhook-Id"))
+	}
+	clocktest.Await(t, func() bool {
+		_, err := f.Get(t.Context(), "msg_1")
+		return fault.CodeOf(err) == fault.NotFound
+	}, func() string { return "still there" })
+}

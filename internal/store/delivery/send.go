@@ -179,6 +179,12 @@ func (s *Store) try(ctx context.Context, d *due) {
 	s.mu.Lock()
 	channel := s.channels[d.kind]
 	s.mu.Unlock()
+	if channel.Wanted != nil {
+		if wanted, err := channel.Wanted(ctx, d.id); err != nil || !wanted {
+			s.drop(ctx, d, err)
+			return
+		}
+	}
 	began := s.now()
 	status := 0
 	problem := Finish(ctx, tryTime, func(ctx context.Context) (err error) {
@@ -191,6 +197,16 @@ func (s *Store) try(ctx context.Context, d *due) {
 	err := Finish(ctx, tryTime, func(ctx context.Context) error { return s.store(ctx, d, began, status, problem) })
 	if err = errors.Join(problem, err); err != nil {
 		s.options.Log.WarnContext(ctx, "webhook_error", "event", "webhook_error", "kind", d.kind, "webhook_id", d.id, "origin", d.origin, "try", d.number, "error", err)
+	}
+}
+
+// drop removes a delivery that nobody wants any more, unless there was an error.
+func (s *Store) drop(ctx context.Context, d *due, err error) {
+	if err == nil {
+		err = s.db.Exec(ctx, `DELETE FROM deliveries WHERE id = $1 AND number = $2`, d.id, d.number)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.options.Log.WarnContext(ctx, "webhook not sent", "kind", d.kind, "webhook_id", d.id, "error", err)
 	}
 }
 
