@@ -250,7 +250,7 @@ func TestErrorsOfProviders(t *testing.T) {
 		{"overloaded", "status 529 overloaded_error busy", 503, "MODEL_UNAVAILABLE", "5"},
 		{"overloaded for a time", "status 503 api_error busy\nafter 42", 503, "MODEL_UNAVAILABLE", "42"},
 		{"overloaded inside the stream", "error overloaded_error busy", 503, "MODEL_UNAVAILABLE", "5"},
-		{"broken", "status 500 api_error oops", 503, "MODEL_UNAVAILABLE", "5"},
+		{"broken", "status 500 api_error oops", 502, "CLAUDE_API_ERROR", ""},
 		{"the key", "status 401 authentication_error no", 502, "MODEL_KEY_REFUSED", ""},
 		{"refused", "status 400 invalid_request_error no", 502, "CLAUDE_API_ERROR", ""},
 		{"too long", "status 400 invalid_request_error prompt is too long", 413, "CLAUDE_REQUEST_BODY_TOO_LARGE", ""},

@@ -30,7 +30,7 @@ const (
 	RateLimited  // too many messages were sent
 	OverBudget   // until the budget is renewed
 	ModelLimited // the provider's limit of requests is reached
-	ModelBusy    // or cannot be reached
+	ModelBusy    // overloaded, or cannot be reached
 	ModelKey     // the provider does not accept the key
 	ModelUnset   // there is no key, or no model
 	ModelFailed  // in another way
@@ -105,7 +105,7 @@ func ofModel(status int, code fault.Code) Kind {
 		return ModelLimited
 	case code == fault.Limit:
 		return ModelRefused
-	case code == fault.Unavailable:
+	case code == fault.Unavailable && (status == 0 || status == http.StatusServiceUnavailable || status == llm.StatusOverloaded):
 		return ModelBusy
 	case code == fault.NeedsAuth:
 		return ModelKey

@@ -124,7 +124,7 @@ func isArgument(key attribute.Key) bool {
 // randomIDs are the attributes whose values are random and not secret: they are there to
 // be searched for.
 var randomIDs = []string{
-	"request_id", "tool_call_id", "conversation", "node", KeyTraceID, KeySpanID, KeyJob, KeyScript, KeySession,
+	"request_id", "message_id", "webhook_id", "tool_call_id", "conversation", "node", KeyTraceID, KeySpanID, KeyJob, KeyScript, KeySession,
 	"gen_ai.response.id", "gen_ai.conversation.id", "gen_ai.tool.call.id", "jsonrpc.request.id", "job.id", "script.hash",
 }
 

@@ -26,7 +26,7 @@ func leak(t *testing.T, tel *telemetry.Telemetry, secret string) string {
 	span.RecordError(errors.New("refused: " + secret))
 	span.SetStatus(codes.Error, "refused: "+secret)
 	span.SetAttributes(attribute.String("request_id", "Zq8Rk2LmT4vX7wB1nC5dF9"))
-	log := tel.Logger().With("with", secret, "request_id", "Zq8Rk2LmT4vX7wB1nC5dF9")
+	log := tel.Logger().With("with", secret, "request_id", "Zq8Rk2LmT4vX7wB1nC5dF9", "message_id", "msg_D7PNDVAKXY4TVINGKUH6ITBGT6")
 	log.InfoContext(ctx, "sent "+secret, "plain", "left", "text", "key "+secret, "error", errors.New("no "+secret))
 	log.WithGroup("g").WarnContext(ctx, "grouped", "inner", secret)
 	span.End()
@@ -59,7 +59,7 @@ func TestSecretsAreMasked(t *testing.T) {
 		if a := kept.Spans[0].Attributes; a["mcp.params.q"] != "[redacted]" || a["mcp.params.api_key"] != "[redacted]" || a["script.params.q"] != "[redacted]" {
 			t.Errorf("in memory: %v", kept.Spans[0].Attributes)
 		}
-		if exported.Attributes["request_id"] != line.Attributes["request_id"] || line.Attributes["request_id"] == "[redacted]" {
+		if exported.Attributes["request_id"] != line.Attributes["request_id"] || line.Attributes["request_id"] == "[redacted]" || line.Attributes["message_id"] == "[redacted]" {
 			t.Errorf("ids are masked: %v, %v", exported.Attributes, line.Attributes)
 		}
 		if line.Attributes["plain"] != "left" || line.TraceID != id {
