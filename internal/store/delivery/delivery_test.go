@@ -221,3 +221,24 @@ func TestUnwantedDelivery(t *testing.T) {
 		return fault.CodeOf(err) == fault.NotFound
 	}, func() string { return "still there" })
 }
+
+// TestDeliveryOfAStoppedProcess checks that what a stop has cut is due at once.
+func TestDeliveryOfAStoppedProcess(t *testing.T) {
+	t.Parallel()
+	f := open(t, dbtest.Open(t, dbtest.In(t, t.TempDir())), clock.NewVirtual(began))
+	ctx, stop := context.WithCancel(t.Context())
+	client := &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		stop()
+		return nil, io.ErrUnexpectedEOF
+	})}
+	f.Register("chat", delivery.Channel{Client: client})
+	f.add(t, "msg_1", "http://127.0.0.1:1")
+	f.Run(ctx)
+	if s := f.get(t, "msg_1"); s.State != delivery.Waiting || s.Next == nil || !s.Next.Equal(began) || len(s.Tries) != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

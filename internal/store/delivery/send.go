@@ -174,7 +174,8 @@ func (s *Store) take(ctx context.Context, d *due, now time.Time) (taken bool, er
 // try sends a delivery once, and stores the outcome.
 func (s *Store) try(ctx context.Context, d *due) {
 	if ctx.Err() != nil {
-		return // the next process sends it
+		s.release(ctx, d)
+		return
 	}
 	s.mu.Lock()
 	channel := s.channels[d.kind]
@@ -192,11 +193,22 @@ func (s *Store) try(ctx context.Context, d *due) {
 		return err
 	})
 	if problem != nil && ctx.Err() != nil {
-		return // the next process repeats it
+		s.release(ctx, d)
+		return
 	}
 	err := Finish(ctx, tryTime, func(ctx context.Context) error { return s.store(ctx, d, began, status, problem) })
 	if err = errors.Join(problem, err); err != nil {
 		s.options.Log.WarnContext(ctx, "webhook_error", "event", "webhook_error", "kind", d.kind, "webhook_id", d.id, "origin", d.origin, "try", d.number, "error", err)
+	}
+}
+
+// release lets the next process send a delivery at once.
+func (s *Store) release(ctx context.Context, d *due) {
+	err := Finish(ctx, tryTime, func(ctx context.Context) error {
+		return s.db.Exec(ctx, `UPDATE deliveries SET number = number - 1, next = $3 WHERE id = $1 AND number = $2`, d.id, d.number, s.now().UnixMicro())
+	})
+	if err != nil {
+		s.options.Log.WarnContext(ctx, "webhook not left to the next process", "kind", d.kind, "webhook_id", d.id, "error", err)
 	}
 }
 
