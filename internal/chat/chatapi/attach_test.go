@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,5 +125,33 @@ func TestMoved(t *testing.T) {
 	p.service.Close()
 	if last := rest(lines); !strings.Contains(last, `"MOVED"`) || !strings.Contains(last, `"message_key":"`+id+`"`) {
 		t.Errorf("the stream ended with %s", last)
+	}
+}
+
+// TestStreamAfterTheEnd checks that a stream that begins after the end has what one had that
+// was there.
+func TestStreamAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	p := open(t, assistant, chatapi.Options{})
+	said := func(body string) (id string, all []string) {
+		for _, e := range events(t, body) {
+			all = append(all, fmt.Sprintf("%v %v %v %v %v %v", e["type"], e["message"], e["text"], e["input"], e["result"], e["code"]))
+			if first, ok := e["message_id"].(string); ok {
+				id = first
+			}
+		}
+		return id, all
+	}
+	for _, message := range []string{"hi", "model busy"} {
+		body := `{"client_id":"w","user_id":"u","message_key":"` + message + `","message":"` + message + `","tool_events":true}`
+		_, text, _ := p.ask(t, "POST", "/api/v1/chat/stream", body)
+		id, want := said(text)
+		if message == "hi" {
+			want = slices.Replace(want, 1, 3, "progress <nil> Let me look. <nil> <nil> <nil>") // two pieces of one text
+		}
+		_, text, _ = p.ask(t, "GET", "/api/v1/chat/"+id+"/stream?tool_events=true", "")
+		if _, got := said(text); !slices.Equal(got, want) {
+			t.Errorf("%s: later\n%q, want\n%q", message, got, want)
+		}
 	}
 }

@@ -251,7 +251,12 @@ func (d *Handler) callBack(t *turn.Turn) {
 			defer close(sent)
 			c.run(ctx)
 		}()
-		_, _ = d.follow(d.ending, t.Message.RequestID, t, func(e agent.Event) error { c.handle(e); return nil }) // the delivery has its outcome
+		_, _ = d.follow(d.ending, t.Message.RequestID, t, func(e agent.Event) error { // the delivery has its outcome
+			if !t.Replayed() { // otherwise whoever answered it has sent its progress
+				c.handle(e)
+			}
+			return nil
+		})
 		close(c.queue)
 		grace := time.AfterFunc(progressGrace, stop)
 		<-sent

@@ -86,6 +86,7 @@ type Message struct {
 func Personal() []personal.Table {
 	return []personal.Table{
 		{Name: "talk_steps", Where: "turn IN (SELECT id FROM talk_turns WHERE person = PERSON)"},
+		{Name: "talk_events", Where: "turn IN (SELECT id FROM talk_turns WHERE person = PERSON)"},
 		{Name: "talk_media", Where: "turn IN (SELECT id FROM talk_turns WHERE person = PERSON)"},
 		{Name: "talk_client_calls", Where: "person = PERSON"},
 		{Name: "talk_turns", Where: "person = PERSON"},

@@ -73,13 +73,17 @@ func (r *Service) run(ctx context.Context, t *Turn) {
 // unreachable: without an end, it would keep the person's later messages waiting.
 func (r *Service) giveUp(ctx context.Context, t *Turn, cause error) {
 	r.options.Log.ErrorContext(ctx, "message cannot be answered", "request_id", t.Message.RequestID, "error", cause)
+	ended := r.now()
 	why, err := json.Marshal(fault.From(cause))
 	if err == nil {
 		err = r.db.Write(ctx, func(tx *db.Tx) error {
 			n, err := tx.Exec(ctx, `UPDATE talk_turns SET status = $1, failure = $2, ended = $3
 				WHERE id = $4 AND node = $5 AND (status = 'waiting' OR status = 'running' AND attempts = $6)`,
-				conversation.Failed, string(why), r.now().UnixMicro(), t.ID, r.options.Node, t.attempts)
+				conversation.Failed, string(why), ended.UnixMicro(), t.ID, r.options.Node, t.attempts)
 			if err != nil || n == 0 {
+				return err
+			}
+			if err := r.saveEvents(ctx, tx, t, ended); err != nil {
 				return err
 			}
 			return r.options.OnOutcome(ctx, tx, t, agent.Reply{}, cause)

@@ -3,9 +3,15 @@ package turn_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/turn"
@@ -83,6 +89,80 @@ func TestAttach(t *testing.T) {
 	}
 	if reply := answered(t, again); reply.Text() != "re: hi" || again.Message.Person != ann {
 		t.Errorf("%+v of %v", reply, again.Message.Person)
+	}
+}
+
+// TestReplay checks that the events of an answer are there after its end: after a restart, on
+// another node, until they are too old, and not if they are too large.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	url, watch := store(t), clock.NewVirtual(time.Date(2026, 11, 17, 9, 30, 0, 0, time.UTC))
+	working := func(_ context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+		for _, e := range []agent.Event{
+			agent.Text{Text: "Let me "}, agent.Text{Text: "look."}, agent.Status{Message: "Executing 1 tool(s)..."},
+			agent.ToolUse{ID: "1", Iteration: 1, Tool: "x.a", Input: json.RawMessage(`{"q":1}`)},
+			agent.Media{MediaInfo: agent.MediaInfo{ID: "1.1.1", MIME: "image/png", Size: 4}},
+			agent.ToolResult{ID: "1", Iteration: 1, Tool: "x.a", Text: r.Message, Took: time.Second}, agent.Usage{},
+			agent.Text{Block: 1, Text: "Done."},
+		} {
+			emit(e)
+		}
+		return agent.Reply{Responses: []string{"Let me look.", "Done."}}, nil
+	}
+	open := func() (*turn.Service, func()) { return open(t, url, working, turn.Options{Clock: watch}) }
+	service, leave := open()
+	sent, large := say(t, service, ann, "hi"), say(t, service, ann, strings.Repeat("x", 300_000))
+	answered(t, sent)
+	answered(t, large)
+	leave()
+	service, _ = open()
+	seen := func(id string) (all []string) {
+		again, err := service.Attach(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := again.Follow(t.Context(), func(e agent.Event) error { all = append(all, fmt.Sprintf("%T %+v", e, e)); return nil })
+		if err != nil || reply.Text() != "Let me look.\nDone." || !again.Replayed() {
+			t.Errorf("%v %+v", err, reply)
+		}
+		return all
+	}
+	want := []string{
+		"agent.Text {Block:0 Text:Let me look.}", "agent.Status {Message:Executing 1 tool(s)...}",
+		"agent.ToolUse {ID:1 Iteration:1 Tool:x.a Input:[123 34 113 34 58 49 125]}", "agent.Media {MediaInfo:{ID:1.1.1 Tool: Name: MIME:image/png Size:4} Data:[]}",
+		"agent.ToolResult {ID:1 Iteration:1 Tool:x.a Text:hi Failed:false Took:1s}", "agent.Text {Block:1 Text:Done.}",
+	}
+	if diff := cmp.Diff(want, seen(sent.ID)); diff != "" {
+		t.Error(diff)
+	}
+	if got := seen(large.ID); len(got) != 1 || !strings.Contains(got[0], "too large") {
+		t.Errorf("of a large one: %q", got)
+	}
+	watch.Advance(25 * time.Hour)
+	if got := seen(sent.ID); len(got) != 1 || !strings.Contains(got[0], "not stored any more") {
+		t.Errorf("a day later: %q", got)
+	}
+}
+
+// TestReplayOnAnotherNode checks that a node has the events of what another one answers.
+func TestReplayOnAnotherNode(t *testing.T) {
+	t.Parallel()
+	begun, end := make(chan struct{}), make(chan struct{})
+	services := cluster(t, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+		close(begun)
+		<-end
+		return echo(ctx, r, emit)
+	}, "a", "b")
+	sent := say(t, services["a"], ann, "hi")
+	<-begun
+	there, err := services["b"].Attach(t.Context(), sent.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(end)
+	var text string
+	if _, err := there.Follow(t.Context(), func(e agent.Event) error { text += e.(agent.Text).Text; return nil }); err != nil || text != "re: hi" {
+		t.Errorf("%v %q", err, text)
 	}
 }
 

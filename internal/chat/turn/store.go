@@ -140,6 +140,9 @@ func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcom
 				return err
 			}
 		}
+		if err := r.saveEvents(ctx, tx, t, ended); err != nil {
+			return err
+		}
 		if err := r.options.OnOutcome(ctx, tx, t, reply, outcome); err != nil {
 			return err
 		}
@@ -192,12 +195,17 @@ func (r *Service) retry(ctx context.Context, t *Turn, m conversation.Message) (m
 
 // outcome ends a turn with the stored outcome, if there is one.
 func (r *Service) outcome(ctx context.Context, t *Turn) (over bool, err error) {
-	var status, reply, why string
-	err = r.db.QueryRow(ctx, `SELECT status, reply, failure FROM talk_turns WHERE id = $1`, t.ID).Scan(&status, &reply, &why)
+	var status, reply, why, events string
+	err = r.db.QueryRow(ctx, `SELECT status, reply, failure, coalesce(events, '') FROM talk_turns
+		LEFT JOIN talk_events ON turn = id AND talk_events.ended >= $2 WHERE id = $1`, t.ID, r.now().Add(-replayAge).UnixMicro()).
+		Scan(&status, &reply, &why, &events)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return false, fault.New(fault.NotFound, "the message was deleted").WithHint("send it again")
 	case err != nil || status != conversation.Done && status != conversation.Failed:
+		return false, err
+	}
+	if err := t.replay(events); err != nil {
 		return false, err
 	}
 	return true, t.settle(status, reply, why)

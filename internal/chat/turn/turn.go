@@ -27,12 +27,13 @@ type Turn struct {
 	seq      int64                                 // its position among the person's messages, if it was loaded
 	trace    func(context.Context) context.Context // of the request; nil if another process received it
 
-	mu      sync.Mutex
-	events  []agent.Event
-	changed chan struct{} // closed and replaced at every change
-	done    bool
-	reply   agent.Reply
-	err     error
+	mu       sync.Mutex
+	events   []agent.Event
+	replayed bool
+	changed  chan struct{} // closed and replaced at every change
+	done     bool
+	reply    agent.Reply
+	err      error
 }
 
 func newTurn(id string, m conversation.Message) *Turn {
@@ -191,7 +192,7 @@ var (
 )
 
 // Attach returns the turn of a message that was sent before. If it is answered on
-// another node, its events are not known here, only its outcome is.
+// another node, its events are known here when it has ended.
 func (r *Service) Attach(ctx context.Context, id string) (*Turn, error) {
 	if t := r.registered(id); t != nil {
 		return t, nil
@@ -252,21 +253,24 @@ func (r *Service) stopRunning(id string) {
 }
 
 // stopWaiting ends a turn that has not begun.
-func (r *Service) stopWaiting(ctx context.Context, t *Turn) (ended bool, err error) {
-	stopped := stoppedReply(agent.Reply{RequestID: t.Message.RequestID, Language: "en"})
+func (r *Service) stopWaiting(ctx context.Context, t *Turn) (waited bool, err error) {
+	stopped, ended := stoppedReply(agent.Reply{RequestID: t.Message.RequestID, Language: "en"}), r.now()
 	reply, err := json.Marshal(stopped)
 	if err != nil {
 		return false, err
 	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		n, err := tx.Exec(ctx, `UPDATE talk_turns SET status = 'done', reply = $1, ended = $2 WHERE id = $3 AND status = 'waiting'`,
-			string(reply), r.now().UnixMicro(), t.ID)
-		if ended = n > 0; err != nil || !ended {
+			string(reply), ended.UnixMicro(), t.ID)
+		if waited = n > 0; err != nil || !waited {
+			return err
+		}
+		if err := r.saveEvents(ctx, tx, t, ended); err != nil {
 			return err
 		}
 		return r.options.OnOutcome(ctx, tx, t, stopped, nil)
 	})
-	return ended, err
+	return waited, err
 }
 
 // stoppedReply is the reply of a turn that a person stopped.
