@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -19,15 +21,29 @@ import (
 
 // say passes a message to the conversation service and logs it.
 func (d *Handler) say(r *request, m conversation.Message) (*turn.Turn, error) {
-	log := d.options.Log.With("request_id", m.RequestID, "user_id", m.Person.User)
-	log.InfoContext(r.Context(), "request_received", "event", "request_received", "client_id", m.Client, "path", r.URL.Path)
+	d.log(r.Context(), slog.LevelInfo, "request_received", m.RequestID, "user_id", m.Person.User, "client_id", m.Client, "path", r.URL.Path)
 	t, err := d.service.Send(context.WithoutCancel(r.Context()), m)
 	if err != nil {
 		return nil, err
 	}
 	r.turn = t
-	log.InfoContext(r.Context(), "do_routed", "event", "do_routed", "do_id", m.Person.String(), "message_id", t.ID)
+	d.log(r.Context(), slog.LevelInfo, "do_routed", m.RequestID, "user_id", m.Person.User, "do_id", m.Person.String(), "message_id", t.ID)
 	return t, nil
+}
+
+// log logs an event as existing clients' tools search it.
+func (d *Handler) log(ctx context.Context, level slog.Level, event, id string, facts ...any) {
+	all := append([]any{"event", event, "request_id", id, "timestamp", d.options.Clock.Now().UnixMilli()}, facts...)
+	d.options.Log.Log(ctx, level, event, all...)
+}
+
+// failed are the facts about an error. Of a defect they have where it was noticed.
+func failed(err error) []any {
+	facts := []any{"error", err.Error(), "code", fault.CodeOf(err)}
+	if fault.CodeOf(err) == fault.Internal {
+		facts = append(facts, "stack", string(debug.Stack()))
+	}
+	return facts
 }
 
 // follow waits for the outcome of a turn and logs it, also if the client has
@@ -74,19 +90,19 @@ func (m movedTo) Unwrap() error { return m.error }
 
 // report logs the outcome of a turn.
 func (d *Handler) report(ctx context.Context, id string, t *turn.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
-	log := d.options.Log.With("request_id", id, "user_id", t.Message.Person.User, "message_id", t.ID)
+	facts := []any{"user_id", t.Message.Person.User, "message_id", t.ID}
 	if reply.Trace != "" {
-		log = log.With("trace_id", reply.Trace)
+		facts = append(facts, "trace_id", reply.Trace)
 	}
 	if gone {
-		log = log.With("client_gone", true)
+		facts = append(facts, "client_gone", true)
 	}
 	if err != nil {
-		log.ErrorContext(ctx, "request_error", "event", "request_error", "error", err, "code", fault.CodeOf(err))
+		d.log(ctx, slog.LevelError, "request_error", id, append(facts, failed(err)...)...)
 		return
 	}
-	log.InfoContext(ctx, "request_complete", "event", "request_complete",
-		"duration_ms", time.Since(began).Milliseconds(), "iterations", reply.Iterations, "status", http.StatusOK)
+	d.log(ctx, slog.LevelInfo, "request_complete", id,
+		append(facts, "duration_ms", time.Since(began).Milliseconds(), "iterations", reply.Iterations, "status", http.StatusOK)...)
 }
 
 func responseOf(t *turn.Turn, id string, reply agent.Reply) Response {

@@ -335,7 +335,7 @@ func (d *Handler) handle(route route) func(http.ResponseWriter, *http.Request) e
 		}
 		if err != nil {
 			if q.turn == nil {
-				d.options.Log.WarnContext(r.Context(), "request_error", "event", "request_error", "request_id", q.id, "path", r.URL.Path, "error", err, "code", fault.CodeOf(err))
+				d.log(r.Context(), slog.LevelWarn, "request_error", q.id, append(failed(err), "path", r.URL.Path)...)
 			}
 			refuse(w, err) // by its own kind, not only by a status
 		} else if answer != nil {

@@ -744,12 +744,13 @@ func TestCallbackOnce(t *testing.T) {
 	}
 }
 
-// TestLogs checks that request_id is on all log lines of a request, and that they contain
-// no message text.
+// TestLogs checks that request_id and timestamp are on all log lines of a request, each once, and
+// that they contain no message text.
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	p := open(t, assistant, chatapi.Options{})
 	p.ask(t, "POST", "/api/v1/chat", say("my secret diary"))
+	p.ask(t, "POST", "/api/v1/chat", say("our mistake"))
 	ids := map[string]bool{}
 	var names []string
 	for line := range strings.SplitSeq(strings.TrimSpace(p.logs.String()), "\n") {
@@ -759,8 +760,14 @@ func TestLogs(t *testing.T) {
 		}
 		ids[fmt.Sprint(record["request_id"])] = true
 		names = append(names, fmt.Sprint(record["event"]))
+		if at, ok := record["timestamp"].(float64); !ok || at < 1e12 {
+			t.Errorf("no timestamp in milliseconds: %s", line)
+		}
+		if stack, _ := record["stack"].(string); record["event"] == "request_error" && (record["error"] != "oops" || !strings.Contains(stack, "goroutine")) {
+			t.Errorf("the error: %s", line)
+		}
 	}
-	if len(ids) != 1 || fmt.Sprint(names) != "[request_received do_routed request_complete]" {
+	if len(ids) != 2 || fmt.Sprint(names) != "[request_received do_routed request_complete request_received do_routed request_error]" {
 		t.Errorf("%v %v", ids, names)
 	}
 	if strings.Contains(p.logs.String(), "diary") || strings.Contains(p.logs.String(), "Let me look") {

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/lazyregexp"
@@ -368,7 +369,8 @@ func (r *Registry) Offered(ctx context.Context, p profile.Person, say func(statu
 			}
 			space, err := r.connect(ctx, s)
 			if err != nil { // the conversation goes on without it
-				r.Log.WarnContext(ctx, "mcp_discovery_error", "event", "mcp_discovery_error", "user_id", p.User, "server_url", s.URL, "error", err)
+				r.Log.ErrorContext(ctx, "mcp_discovery_error", "event", "mcp_discovery_error", "timestamp", time.Now().UnixMilli(),
+					"user_id", p.User, "server_url", s.URL, "error", err.Error())
 				continue
 			}
 			offered = append(offered, agent.Server{Space: space, ID: s.ID, Name: cmp.Or(s.Name, s.ID), Tools: s.AllowedTools})
