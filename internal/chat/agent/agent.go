@@ -249,6 +249,7 @@ type Server struct {
 	ID    string   // what the model and people call the namespace; the namespace itself if empty
 	Name  string   // display name; the ID if empty
 	Tools []string // only these; nil allows all
+	URL   string   // for the log, without secrets; may be empty
 }
 
 // id returns what the server's namespace is called in this turn.

@@ -35,6 +35,7 @@ type toolbox struct {
 type group struct {
 	space  string
 	name   string // display name
+	url    string // for the log
 	tools  []tool.Info
 	away   bool // currently unreachable
 	direct bool // its tools are offered individually
@@ -279,7 +280,7 @@ func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
 	for _, s := range expected {
 		if _, twice := at[s.id()]; !twice {
 			at[s.id()] = len(groups)
-			groups = append(groups, group{space: s.id(), name: s.Name})
+			groups = append(groups, group{space: s.id(), name: s.Name, url: s.URL})
 		}
 	}
 	for _, info := range servers {
@@ -302,7 +303,8 @@ func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
 func (t *turn) reportUnreachable(ctx context.Context) {
 	for _, g := range t.tools.groups {
 		if g.away {
-			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("error", "unavailable"))
+			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("server_url", g.url),
+				slog.String("error", "unavailable"))
 			if len(g.tools) == 0 { // a connected server may have none that can be used, such as tools that wait for approval
 				t.notice(ServerAway, "no tools of %s can be used now: it is not connected, or they wait for approval", g.title())
 				continue

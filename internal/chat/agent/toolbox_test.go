@@ -1,9 +1,11 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -155,14 +157,18 @@ func TestNamesDoNotCollide(t *testing.T) {
 func TestDisconnectedServer(t *testing.T) {
 	t.Parallel()
 	source := threeServers(1)
-	s := play(t, source, "system cannot be used now\nsay ok")
+	var log bytes.Buffer
+	s := play(t, source, "system cannot be used now\nsay ok", func(o *agent.Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
 	source.tools = append([]tool.Info(nil), source.tools...)
 	for i := range source.tools {
 		source.tools[i].Stale = source.tools[i].Space == "git"
 	}
 	reply := s.turn(t, "go", func(r *agent.Request) {
-		r.Servers = []agent.Server{{Space: "git"}, {Space: "fs"}, {Space: "nowhere", Name: "Gone"}}
+		r.Servers = []agent.Server{{Space: "git"}, {Space: "fs"}, {Space: "nowhere", Name: "Gone", URL: "https://gone.example/mcp"}}
 	})
+	if want := `"server":"nowhere","server_url":"https://gone.example/mcp","error":"unavailable"`; !strings.Contains(log.String(), want) {
+		t.Errorf("no %s in\n%s", want, &log)
+	}
 	var codes []string
 	for _, n := range reply.Notices {
 		codes = append(codes, n.Message)

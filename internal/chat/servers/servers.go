@@ -15,6 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/lazyregexp"
+	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/profile"
@@ -370,10 +371,10 @@ func (r *Registry) Offered(ctx context.Context, p profile.Person, say func(statu
 			space, err := r.connect(ctx, s)
 			if err != nil { // the conversation goes on without it
 				r.Log.ErrorContext(ctx, "mcp_discovery_error", "event", "mcp_discovery_error", "timestamp", time.Now().UnixMilli(),
-					"user_id", p.User, "server_url", s.URL, "error", err.Error())
+					"user_id", p.User, "server_url", loggedURL(s.URL), "error", err.Error())
 				continue
 			}
-			offered = append(offered, agent.Server{Space: space, ID: s.ID, Name: cmp.Or(s.Name, s.ID), Tools: s.AllowedTools})
+			offered = append(offered, agent.Server{Space: space, ID: s.ID, Name: cmp.Or(s.Name, s.ID), Tools: s.AllowedTools, URL: loggedURL(s.URL)})
 			spaces = append(spaces, space)
 		}
 	} else {
@@ -391,6 +392,9 @@ type ownedServer struct {
 	owner profile.Person
 	space string // its namespace, if it is an upstream
 }
+
+// loggedURL is the address of a server without secrets.
+func loggedURL(address string) string { return redact.Args([]string{address})[0] }
 
 // upstreams returns the upstreams that exist for a person, by their names in the person's
 // organisation.
