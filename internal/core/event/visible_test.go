@@ -96,7 +96,7 @@ func TestProgramSubscriptions(t *testing.T) {
 	t.Parallel()
 	may := []string{
 		"builtin/menu.go", "cluster/eventrelay/relay.go", "mcp/upstream/manager.go", "mcp/upstream/upstreamtest/suite.go", "mcp/upstreamset/set.go",
-		"music/hootenanny/event.go", "server/logins.go", "zmq/hootserver/server.go",
+		"music/hootenanny/event.go", "server/tooling.go", "zmq/hootserver/server.go",
 	}
 	call := regexp.MustCompile(`\.Subscribe\(event\.Options|(Bus|bus|Events|events)\.Subscribe\(`)
 	var found []string
