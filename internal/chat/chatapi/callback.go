@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -251,12 +252,16 @@ func (d *Handler) callBack(t *turn.Turn) {
 			defer close(sent)
 			c.run(ctx)
 		}()
-		_, _ = d.follow(d.ending, t.Message.RequestID, t, func(e agent.Event) error { // the delivery has its outcome
+		began := time.Now()
+		reply, err := t.Follow(d.ending, func(e agent.Event) error {
 			if !t.Replayed() { // otherwise whoever answered it has sent its progress
 				c.handle(e)
 			}
 			return nil
 		})
+		if !t.Replayed() && !errors.As(err, &turn.Unfollowed{}) { // the delivery has the outcome
+			d.report(d.ending, t.Message.RequestID, t, began, reply, err, false)
+		}
 		close(c.queue)
 		grace := time.AfterFunc(progressGrace, stop)
 		<-sent

@@ -701,7 +701,13 @@ func TestCallbackOnce(t *testing.T) {
 		}
 	}))
 	t.Cleanup(hooks.Close)
-	p := open(t, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	var p fixture
+	t.Cleanup(func() { // when the handler is closed, which was opened later
+		if logs := p.logs.String(); strings.Count(logs, `"event":"request_complete"`) != 2 {
+			t.Errorf("the ends of two messages are not logged once each:\n%s", logs)
+		}
+	})
+	p = open(t, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		emit(agent.Status{Message: "working"})
 		select {
 		case <-released:
