@@ -77,7 +77,7 @@ func (g *gateway) answered() int {
 
 // TestCallbacksArrive stops the server, by SIGTERM or as a crash does, and its gateway while
 // messages are answered. Every message that was accepted is answered once, and the gateway gets
-// each answer, under one ID.
+// each answer, under one ID. A page sends its messages again until it has read their answers.
 func TestCallbacksArrive(t *testing.T) {
 	t.Parallel()
 	const users, each = 4, 2
@@ -96,6 +96,12 @@ func TestCallbacksArrive(t *testing.T) {
 				t.Fatalf("%d %s", answer.StatusCode, text)
 			}
 		}
+		shown := make(chan struct{})
+		go func() {
+			defer close(shown)
+			s.sendAll(t, "web", round*each, (round+1)*each)
+		}()
+		s.restarting.Lock()
 		gatewayToo := round%3 == 1
 		if gatewayToo {
 			_ = g.server.Close()
@@ -107,9 +113,11 @@ func TestCallbacksArrive(t *testing.T) {
 			s.Kill()
 		}
 		s.Start(t)
+		s.restarting.Unlock()
 		if gatewayToo {
 			g.start(t)
 		}
+		<-shown
 	}
 	clocktest.Await(t, func() bool { return g.answered() == rounds*users*each }, func() string { return fmt.Sprintf("%d answers", g.answered()) })
 	for key, answer := range g.answer {
@@ -122,4 +130,5 @@ func TestCallbacksArrive(t *testing.T) {
 	for n := range users {
 		s.check(t, fmt.Sprintf("user%d", n), rounds*each)
 	}
+	s.check(t, "web", rounds*each)
 }

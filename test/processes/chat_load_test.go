@@ -40,7 +40,7 @@ func TestChatUnderLoad(t *testing.T) {
 	s.Start(t)
 	var all sync.WaitGroup
 	for n := range users {
-		all.Go(func() { s.sendAll(t, fmt.Sprintf("user%d", n), messages) })
+		all.Go(func() { s.sendAll(t, fmt.Sprintf("user%d", n), 0, messages) })
 	}
 	for s.answers.Load() < int64(users*messages/2) && t.Context().Err() == nil {
 		<-s.answered
@@ -95,9 +95,10 @@ func newChatLoad(t *testing.T, model, config string) *chatLoad {
 	return s
 }
 
-// sendAll sends the messages of one user, each until it is answered.
-func (s *chatLoad) sendAll(t *testing.T, user string, messages int) {
-	for n := range messages {
+// sendAll sends messages of one user, from one number up to another, each until it is
+// answered.
+func (s *chatLoad) sendAll(t *testing.T, user string, from, to int) {
+	for n := from; n < to; n++ {
 		body, _ := json.Marshal(map[string]string{
 			"client_id": "load", "user_id": user, "message": messageText(user, n), "message_key": strconv.Itoa(n),
 		})
