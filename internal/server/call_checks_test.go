@@ -128,6 +128,8 @@ func startShops(t *testing.T, more string) *shopServer {
 [scripts]
 timeout = "10m"
 code_timeout = "10m"
+[jobs]
+upstream_wait = "1ms"
 [[policy]]
 tool = "banned.*"
 do = "deny"

@@ -175,7 +175,7 @@ var programsOwn = map[string]string{
 	"mcp/upstream/manager.go":     "only waits",
 	"mcp/upstreamset/set.go":      "acts on servers, shows nothing",
 	"music/hootenanny/event.go":   "shows with VisibleTo",
-	"server/logins.go":            "acts on logins, shows nothing",
+	"server/tooling.go":           "acts on logins, shows nothing",
 	"zmq/hootserver/server.go":    "whoever reaches the bridge acts as the owner of the server",
 }
 
