@@ -137,10 +137,10 @@ type cost struct{ p50, cpu time.Duration }
 // call calls for a while and returns how often.
 func (r row) call(ctx context.Context, clients int, length time.Duration) (int, error) {
 	callers, err := calls.Connect(ctx, r.server.url+r.path, r.era, r.tool, clients)
-	defer callers.Close()
 	if err != nil {
 		return 0, err
 	}
+	defer callers.Close()
 	times, err := callers.Call(ctx, length)
 	return len(times), err
 }

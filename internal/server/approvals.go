@@ -46,8 +46,11 @@ func openApprovals(ctx context.Context, p *process, g *guards, deliveries *deliv
 		o.People = g.people.Store
 	}
 	key, err := p.secrets.Find(p.config.ApproveSecret)
+	if err == nil && o.Webhook != "" {
+		_, err = delivery.KeyOf(key)
+	}
 	if err != nil && o.Webhook != "" {
-		return nil, fault.Wrap(fault.Config, err, "approve_webhook_secret")
+		return nil, fault.Wrap(fault.Config, err, "approve_webhook_secret").WithHint("%s", fault.HintOf(err))
 	}
 	if o.Mail, err = p.config.ApprovalMail(p.secrets); err != nil {
 		return nil, err

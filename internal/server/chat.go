@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/store/delivery"
 )
 
 // chats serve conversations.
@@ -35,6 +36,9 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 		return all, fault.Wrap(fault.Config, err, "chat.callback_token").WithHint("%s", fault.HintOf(err))
 	}
 	signing, err := in.secrets.Find(c.Signing)
+	if err == nil && !signing.IsZero() {
+		_, err = delivery.KeyOf(signing)
+	}
 	if err != nil {
 		return all, fault.Wrap(fault.Config, err, "chat.callback_secret").WithHint("%s", fault.HintOf(err))
 	}

@@ -48,8 +48,8 @@ func (srv *Server) Serve(ctx context.Context) error {
 	srv.listening.Store(srv.config.Scheme() + strings.TrimPrefix(httpserver.URL(listener.Addr()), "http"))
 	srv.node.SetAddress(httpserver.URL(listener.Addr()))
 	srv.printAddresses(ctx, listener.Addr(), backend)
-	srv.precompile()   //nolint:contextcheck // it goes on in the background
-	srv.returnMemory() //nolint:contextcheck // likewise
+	srv.precompile()
+	srv.returnMemory()
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
@@ -77,8 +77,8 @@ func (srv *Server) Serve(ctx context.Context) error {
 // ServeStdio serves one MCP client on in and out until the input or ctx ends, then closes
 // the server.
 func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	srv.precompile()   //nolint:contextcheck // it goes on in the background
-	srv.returnMemory() //nolint:contextcheck // likewise
+	srv.precompile()
+	srv.returnMemory()
 	who, err := srv.localPeers.Identify(ctx)
 	if err == nil {
 		who.Keyless = true
@@ -99,7 +99,7 @@ func (srv *Server) precompile() {
 	srv.runBackground(func(ctx context.Context) {
 		select {
 		case <-time.After(precompileDelay):
-			srv.scripts.js.Precompile()
+			srv.scripts.js.Precompile() //nolint:contextcheck // what has begun is stored
 		case <-ctx.Done():
 		}
 	})

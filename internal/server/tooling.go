@@ -99,7 +99,7 @@ func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sourc
 	}
 	var upstreams *upstreamset.Set // it lists its tools in the catalog, which asks it who sees them
 	o.Own = func(ctx context.Context) func(*tool.Info) (*tool.Info, bool) { return upstreams.Own(ctx) }
-	o.Hides = func(who principal.Principal) func(*tool.Info) bool { return upstreams.Hides(who, g.policy.Hides(who)) }
+	o.Hides = func(who principal.Principal) func(*tool.Info) bool { return upstreams.Hides(who, g.policy.Hides(who)) } //nolint:contextcheck // it reads what is known
 	if p.options.OnDemand {
 		o.Load = func(ctx context.Context, name string) { upstreams.Start(ctx, name) }
 	}

@@ -162,7 +162,7 @@ func TestAttackRedirectInside(t *testing.T) {
 				t.Errorf("redirected to %s: %s", to, text)
 			}
 			h.ask(http.MethodPost, "/api/v1/chat/callback", `{"client_id":"o","user_id":"u","message":"hello","progress_callback_url":"`+trap+`"}`, owner)
-			h.log.await(t, "the callback answered 3")
+			h.log.await(t, "the webhook answered 3")
 		}
 	}
 	if seen := inside.Requests(); seen != "" {

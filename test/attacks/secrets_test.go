@@ -1,6 +1,7 @@
 package attacks
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"os"
@@ -68,7 +69,7 @@ func serveSecrets(t *testing.T, database string, sink *otlptest.Sink) (h *progra
 		t.Fatal(err)
 	}
 	env := config.Environment{
-		"HEADER": planted("env"), "BEARER": planted("bearer"), "MODEL": planted("model"), "HOOK": planted("webhook"),
+		"HEADER": planted("env"), "BEARER": planted("bearer"), "MODEL": planted("model"), "HOOK": planted("webhook"), "SIGN": "whsec_" + base64.StdEncoding.EncodeToString([]byte(planted("sign"))),
 		"OAUTH": planted("oauth-key-which-is-long"), "CLIENT": planted("client-secret"), "ENGINE_API_KEY": planted("api-key"),
 		"CHILD": planted("child-env"), "PATH": os.Getenv("PATH"),
 	}
@@ -78,7 +79,9 @@ telemetry.otlp_endpoint = %q
 chat.key = "${env:MODEL}"
 chat.base_url = "http://user:%s@127.0.0.1:1/v1"
 chat.callback_token = "${env:HOOK}"
+chat.callback_secret = "${env:SIGN}"
 oauth.key = "${env:OAUTH}"
+jobs.upstream_wait = "1ms"
 
 [upstreams.byheader]
 url = "%s/mcp"

@@ -34,7 +34,7 @@ func (d *Handler) say(r *request, m conversation.Message) (*turn.Turn, error) {
 // log logs an event as existing clients' tools search it.
 func (d *Handler) log(ctx context.Context, level slog.Level, event, id string, facts ...any) {
 	all := append([]any{"event", event, "request_id", id, "timestamp", d.options.Clock.Now().UnixMilli()}, facts...)
-	d.options.Log.Log(ctx, level, event, all...)
+	d.options.Log.Log(ctx, level, event, all...) //nolint:sloglint // constants of the callers
 }
 
 // failed are the facts about an error. Of a defect they have where it was noticed.

@@ -119,7 +119,7 @@ func unknown(key string) error {
 func withKept(known map[string]string, value json.RawMessage) (json.RawMessage, error) {
 	var given map[string]*string
 	if json.Unmarshal(value, &given) != nil || given == nil {
-		return value, nil // to set it says what is wrong
+		return value, nil //nolint:nilerr // to set it says what is wrong
 	}
 	filled := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {

@@ -44,7 +44,7 @@ func (c *connection) callError(ctx context.Context, err error, about string) err
 	case errors.Is(err, ErrNotSent):
 		return fault.Wrap(fault.Unavailable, err, "%s", subject).WithHint("the call had no effect and can be repeated")
 	}
-	if why := context.Cause(c.life.ctx); why != nil {
+	if why := context.Cause(c.life.ctx); why != nil { //nolint:contextcheck // asks why the connection ended
 		return fault.New(fault.Unavailable, "%s: %v during the call, its outcome is unknown", subject, why).
 			WithHint("find out whether it took effect before you repeat it")
 	}

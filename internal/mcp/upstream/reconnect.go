@@ -324,7 +324,7 @@ func (c *connection) reportFailure(ctx context.Context, f failure) {
 	case f.changed:
 		level = slog.LevelInfo
 	}
-	c.log.Log(ctx, level, message, "attempt", f.attempt, "retry_in", f.delay, "error", f.err)
+	c.log.Log(ctx, level, message, "attempt", f.attempt, "retry_in", f.delay, "error", f.err) //nolint:sloglint // one of two constants
 	rare := f.attempt > finalRepetitions && f.attempt&(f.attempt-1) != 0 && !f.changed
 	switch {
 	case rare:

@@ -18,7 +18,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -296,15 +298,24 @@ func (c *Channel) sign(header http.Header, prefix string, body []byte) error {
 	if c.Secret.IsZero() {
 		return nil
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(c.Secret.Reveal(), "whsec_"))
-	if err != nil || len(key) == 0 {
-		return errors.New("the secret of the webhook is not base64 after whsec_")
+	key, err := KeyOf(c.Secret)
+	if err != nil {
+		return err
 	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(prefix))
 	mac.Write(body)
 	header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	return nil
+}
+
+// KeyOf returns the key that a secret of signatures stands for.
+func KeyOf(s secret.Text) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(s.Reveal(), "whsec_"))
+	if err != nil || len(key) == 0 {
+		return nil, fault.New(fault.Config, "the secret of webhooks is not base64 after whsec_").WithHint("make one: echo whsec_$(openssl rand -base64 32)")
+	}
+	return key, nil
 }
 
 // Finish calls f with a context that lasts as long as f may take, and ends a while after ctx:
