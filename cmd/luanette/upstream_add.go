@@ -268,14 +268,8 @@ func addHint(probe client.Probe) string {
 	return probe.Hint + "; " + anyway
 }
 
-// addToServer adds the upstream to a running server, and removes it again if the server
-// cannot connect to it.
-func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url string, command []string) error {
-	kind, address, count := c.api()
-	isAPI := count > 0
-	if endpoint, err := (api.Settings{Source: address}).Endpoint(); err == nil && kind == api.GRPC {
-		address = endpoint.String()
-	}
+// checkForServer refuses what a running server does not take.
+func (c *upstreamAddCommand) checkForServer(isAPI bool, address string, command []string) error {
 	switch {
 	case c.Org != "" && (isAPI || len(command) > 0):
 		return fault.New(fault.Denied, "an organisation adds MCP servers by their address, no commands and no APIs").
@@ -292,6 +286,20 @@ func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url
 	case isAPI && !api.IsURL(address) || c.hasAPISettings():
 		return fault.New(fault.Denied, "a running server takes only the URL of an API or its document").
 			WithHint("omit --server: files and --base-url, --schema and --include go into the configuration file, which the server watches")
+	}
+	return nil
+}
+
+// addToServer adds the upstream to a running server, and removes it again if the server
+// cannot connect to it.
+func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url string, command []string) error {
+	kind, address, count := c.api()
+	isAPI := count > 0
+	if endpoint, err := (api.Settings{Source: address}).Endpoint(); err == nil && kind == api.GRPC {
+		address = endpoint.String()
+	}
+	if err := c.checkForServer(isAPI, address, command); err != nil {
+		return err
 	}
 	name := principal.InOrg(c.Name, c.Org)
 	arguments := map[string]any{"namespace": name, "url": url, "wait_ms": 0}

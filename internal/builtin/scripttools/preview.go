@@ -149,6 +149,16 @@ func (d Previewed) mockedTools() (names []string) {
 	return names
 }
 
+// mockHint names the mocks that a script would need that looked into made-up answers.
+func (d Previewed) mockHint() string {
+	names := d.mockedTools()
+	if !d.Mocked || len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nIt had looked into made-up answers of %s. Give better ones as mocks: luanette preview --mock %s:=JSON",
+		strings.Join(names, ", "), names[len(names)-1])
+}
+
 // Text returns the plan, reads, output and result for people.
 func (d Previewed) Text() string {
 	var out strings.Builder
@@ -171,11 +181,7 @@ func (d Previewed) Text() string {
 	}
 	switch {
 	case d.Error != nil:
-		fmt.Fprintf(&out, "\nThe script failed, the plan ends there: %s", d.Error.Message)
-		if names := d.mockedTools(); d.Mocked && len(names) > 0 {
-			fmt.Fprintf(&out, "\nIt had looked into made-up answers of %s. Give better ones as mocks: luanette preview --mock %s:=JSON",
-				strings.Join(names, ", "), names[len(names)-1])
-		}
+		fmt.Fprintf(&out, "\nThe script failed, the plan ends there: %s%s", d.Error.Message, d.mockHint())
 	case len(d.Result) > 0 && string(d.Result) != "null":
 		fmt.Fprintf(&out, "\nResult: %s", script.Pretty(d.Result))
 		if d.Mocked {

@@ -58,12 +58,12 @@ func (d *Handler) follow(ctx context.Context, id string, t *turn.Turn, see func(
 		}
 		d.hooks.Go(func() { // the turn outlives the request
 			if reply, err := t.Wait(d.ending); d.ending.Err() == nil {
-				d.report(d.ending, id, t, began, reply, err, true)
+				d.report(d.ending, waiting{id, t, began, true}, reply, err)
 			}
 		})
 		return Response{}, err
 	}
-	d.report(ctx, id, t, began, reply, err, false)
+	d.report(ctx, waiting{id, t, began, false}, reply, err)
 	if errors.Is(err, turn.ErrMoved) {
 		return Response{}, movedError(t)
 	}
@@ -88,21 +88,29 @@ type movedTo struct {
 
 func (m movedTo) Unwrap() error { return m.error }
 
+// waiting is a request that waits for a turn.
+type waiting struct {
+	id    string
+	turn  *turn.Turn
+	began time.Time
+	gone  bool // the client has disconnected
+}
+
 // report logs the outcome of a turn.
-func (d *Handler) report(ctx context.Context, id string, t *turn.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
-	facts := []any{"user_id", t.Message.Person.User, "message_id", t.ID}
+func (d *Handler) report(ctx context.Context, w waiting, reply agent.Reply, err error) {
+	facts := []any{"user_id", w.turn.Message.Person.User, "message_id", w.turn.ID}
 	if reply.Trace != "" {
 		facts = append(facts, "trace_id", reply.Trace)
 	}
-	if gone {
+	if w.gone {
 		facts = append(facts, "client_gone", true)
 	}
 	if err != nil {
-		d.log(ctx, slog.LevelError, "request_error", id, append(facts, failed(err)...)...)
+		d.log(ctx, slog.LevelError, "request_error", w.id, append(facts, failed(err)...)...)
 		return
 	}
-	d.log(ctx, slog.LevelInfo, "request_complete", id,
-		append(facts, "duration_ms", time.Since(began).Milliseconds(), "iterations", reply.Iterations, "status", http.StatusOK)...)
+	d.log(ctx, slog.LevelInfo, "request_complete", w.id,
+		append(facts, "duration_ms", time.Since(w.began).Milliseconds(), "iterations", reply.Iterations, "status", http.StatusOK)...)
 }
 
 func responseOf(t *turn.Turn, id string, reply agent.Reply) Response {

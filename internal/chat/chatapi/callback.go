@@ -260,7 +260,7 @@ func (d *Handler) callBack(t *turn.Turn) {
 			return nil
 		})
 		if !t.Replayed() && !errors.As(err, &turn.Unfollowed{}) { // the delivery has the outcome
-			d.report(d.ending, t.Message.RequestID, t, began, reply, err, false)
+			d.report(d.ending, waiting{t.Message.RequestID, t, began, false}, reply, err)
 		}
 		close(c.queue)
 		grace := time.AfterFunc(progressGrace, stop)
