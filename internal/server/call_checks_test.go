@@ -128,8 +128,6 @@ func startShops(t *testing.T, more string) *shopServer {
 [scripts]
 timeout = "10m"
 code_timeout = "10m"
-[jobs]
-upstream_wait = "1ms"
 [[policy]]
 tool = "banned.*"
 do = "deny"
@@ -459,7 +457,7 @@ func (s *shopServer) entryPoints() map[string]func(key, shop string) string {
 // check, and that the audit log has an entry for each refused call.
 func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 	t.Parallel()
-	s := startShops(t, "")
+	s := startShops(t, "[jobs]\nupstream_wait = \"1ms\"\n")
 	day := time.Now().UTC().Truncate(24 * time.Hour)
 	if text := s.client("poor").call("open__buy", `{}`); !strings.Contains(text, "sold") {
 		t.Fatalf("the only call of the budget: %s", text)
