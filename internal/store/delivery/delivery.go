@@ -133,7 +133,8 @@ func (s *Store) Register(kind string, c Channel) {
 	s.channels[kind] = c
 }
 
-// Add stores a delivery, in place of an earlier one with its ID. Once the transaction is
+// Add stores a delivery, in place of an earlier one with its ID, from which its receivers tell
+// it by the number of the outcome after the ID. Once the transaction is
 // committed, Wake sends it at once.
 func (s *Store) Add(ctx context.Context, tx *db.Tx, d Delivery) error {
 	to, err := url.Parse(d.URL)
@@ -144,7 +145,7 @@ func (s *Store) Add(ctx context.Context, tx *db.Tx, d Delivery) error {
 	_, err = tx.Exec(ctx, `INSERT INTO deliveries (id, kind, org, person, topic, url, origin, body, state, number, tries, created, next, ended)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting', 0, '[]', $9, $9, 0)
 		ON CONFLICT (id) DO UPDATE SET url = excluded.url, origin = excluded.origin, body = excluded.body, state = excluded.state,
-			number = excluded.number, tries = excluded.tries, created = excluded.created, next = excluded.next, ended = excluded.ended`,
+			number = excluded.number, tries = excluded.tries, created = excluded.created, next = excluded.next, ended = excluded.ended, outcome = deliveries.outcome + 1`,
 		d.ID, d.Kind, d.Org, d.Person, d.Topic, d.URL, to.Scheme+"://"+to.Host, d.Body, now.UnixMicro())
 	return err
 }

@@ -205,6 +205,20 @@ func TestDeadReceiver(t *testing.T) {
 	stop()
 }
 
+// TestReplacedDelivery checks that receivers can tell a later outcome from an earlier one.
+func TestReplacedDelivery(t *testing.T) {
+	t.Parallel()
+	to, got, client := receiver(t, func(int) int { return 200 })
+	f := open(t, dbtest.Open(t, dbtest.In(t, t.TempDir())), clock.NewVirtual(began))
+	f.run(t, delivery.Channel{Client: client})
+	for _, want := range []string{"msg_1", "msg_1_2"} {
+		f.add(t, "msg_1", to)
+		if id := (<-got).Header.Get("Webhook-Id"); id != want {
+			t.Errorf("got %s, want %s", id, want)
+		}
+	}
+}
+
 // TestUnwantedDelivery checks that what nobody wants any more is not sent.
 func TestUnwantedDelivery(t *testing.T) {
 	t.Parallel()

@@ -71,7 +71,7 @@ func (s *Store) Wake() {
 type due struct {
 	id, kind, url, origin string
 	body                  []byte
-	number                int
+	number, outcome       int
 	tries                 string
 }
 
@@ -163,7 +163,7 @@ func (s *Store) busy() (origins []string) {
 func (s *Store) take(ctx context.Context, d *due, now time.Time) (taken bool, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		err := tx.QueryRow(ctx, `UPDATE deliveries SET number = number + 1, next = $3 WHERE id = $1 AND next > 0 AND next <= $2
-			RETURNING url, body, number, tries`, d.id, now.UnixMicro(), now.Add(2*tryTime).UnixMicro()).Scan(&d.url, &d.body, &d.number, &d.tries)
+			RETURNING url, body, number, outcome, tries`, d.id, now.UnixMicro(), now.Add(2*tryTime).UnixMicro()).Scan(&d.url, &d.body, &d.number, &d.outcome, &d.tries)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -207,7 +207,7 @@ func (s *Store) try(ctx context.Context, d *due) {
 // release lets the next process send a delivery at once.
 func (s *Store) release(ctx context.Context, d *due) {
 	err := Finish(ctx, tryTime, func(ctx context.Context) error {
-		return s.db.Exec(ctx, `UPDATE deliveries SET number = number - 1, next = $3 WHERE id = $1 AND number = $2`, d.id, d.number, s.now().UnixMicro())
+		return s.db.Exec(ctx, `UPDATE deliveries SET number = number - 1, next = $3 WHERE id = $1 AND number = $2 AND outcome = $4`, d.id, d.number, s.now().UnixMicro(), d.outcome)
 	})
 	if err != nil {
 		s.options.Log.WarnContext(ctx, "webhook not left to the next process", "kind", d.kind, "webhook_id", d.id, "error", err)
@@ -217,7 +217,7 @@ func (s *Store) release(ctx context.Context, d *due) {
 // drop removes a delivery that nobody wants any more, unless there was an error.
 func (s *Store) drop(ctx context.Context, d *due, err error) {
 	if err == nil {
-		err = s.db.Exec(ctx, `DELETE FROM deliveries WHERE id = $1 AND number = $2`, d.id, d.number)
+		err = s.db.Exec(ctx, `DELETE FROM deliveries WHERE id = $1 AND number = $2 AND outcome = $3`, d.id, d.number, d.outcome)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.options.Log.WarnContext(ctx, "webhook not sent", "kind", d.kind, "webhook_id", d.id, "error", err)
@@ -250,8 +250,8 @@ func (s *Store) store(ctx context.Context, d *due, began time.Time, status int, 
 		return err
 	}
 	// Not if it was replaced meanwhile, or is sent again.
-	return s.db.Exec(ctx, `UPDATE deliveries SET state = $3, tries = $4, next = $5, ended = $6, body = $7 WHERE id = $1 AND number = $2 AND state = 'waiting'`,
-		d.id, d.number, state, string(text), next, ended, append([]byte{}, d.body...))
+	return s.db.Exec(ctx, `UPDATE deliveries SET state = $3, tries = $4, next = $5, ended = $6, body = $7 WHERE id = $1 AND number = $2 AND state = 'waiting' AND outcome = $8`,
+		d.id, d.number, state, string(text), next, ended, append([]byte{}, d.body...), d.outcome)
 }
 
 // post sends a delivery and returns the status of the answer.
@@ -260,7 +260,11 @@ func (c *Channel) post(ctx context.Context, d *due, now time.Time) (status int, 
 	if d.number <= len(Pauses) {
 		header.Set("Webhook-Next-Try", now.Add(Pauses[d.number-1]).Format(time.RFC3339))
 	}
-	return c.Post(ctx, d.url, d.id, now, d.body, header)
+	id := d.id
+	if d.outcome > 1 { // receivers ignore an ID that they have had
+		id = fmt.Sprintf("%s_%d", id, d.outcome)
+	}
+	return c.Post(ctx, d.url, id, now, d.body, header)
 }
 
 // Post sends JSON to an address once, as Standard Webhooks says. An answer with a status other
