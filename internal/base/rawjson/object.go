@@ -118,6 +118,22 @@ func Items(raw json.RawMessage) (items []json.RawMessage, ok bool) {
 	}
 }
 
+// List is the array of items, which Items would return.
+func List(items []json.RawMessage) json.RawMessage {
+	size := 2
+	for _, item := range items {
+		size += len(item) + 1
+	}
+	out := append(make([]byte, 0, size), '[')
+	for i, item := range items {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, item...)
+	}
+	return append(out, ']')
+}
+
 // IsObject reports whether raw is an object.
 func IsObject(raw json.RawMessage) bool {
 	t := text(raw)

@@ -34,8 +34,10 @@ type connection struct {
 	life         *lifetime
 	checkNow     chan struct{} // the server may be down
 	toolsChanged chan struct{} // the server's tools may have changed
-	stopped      chan struct{} // closed when everything of it has ended
-	refreshing   sync.Mutex    // one refresh at a time
+	// offeringChanged: what it offers beside tools may have changed.
+	offeringChanged chan struct{}
+	stopped         chan struct{} // closed when everything of it has ended
+	refreshing      sync.Mutex    // one refresh at a time
 }
 
 // who says whose connection it is and what is wanted of it, and publishes its events. Only the
@@ -68,11 +70,11 @@ func newConnection(in *shared, spec Spec, generation uint64) *connection {
 	w := &who{shared: in, name: spec.Name, generation: generation, personal: spec.Personal(), owner: spec.Owner, log: log}
 	w.spec.Store(&spec)
 	return &connection{
-		who: w, phase: newPhase(w), known: &known{who: w, tools: &listing{}},
+		who: w, phase: newPhase(w), known: &known{who: w, tools: &listing{}, hasOffering: make(chan struct{})},
 		life:         newLifetime(),
 		checkNow:     make(chan struct{}, 1),
-		toolsChanged: make(chan struct{}, 1),
-		stopped:      make(chan struct{}),
+		toolsChanged: make(chan struct{}, 1), offeringChanged: make(chan struct{}, 1),
+		stopped: make(chan struct{}),
 	}
 }
 
@@ -83,6 +85,10 @@ func (c *connection) adjust(spec Spec) {
 		c.sendRootsChanged()
 	}
 	c.publishTools(old.allowed(tools), spec.allowed(tools))
+	if !slices.Equal(old.Prompts, spec.Prompts) || !slices.Equal(old.Resources, spec.Resources) {
+		now := c.known.offered()
+		c.publishOffering(&now)
+	}
 	c.phase.retryNow() // its owner may have repaired what was wrong
 }
 

@@ -23,9 +23,11 @@ type known struct {
 	stale  bool   // there is no session any more that the tools are from
 	listed bool   // the server has listed its tools on this connection
 	record record // what else is stored
-	view   toolView
-	labels map[string]*spanLabel // of the tools that were called since they were listed
-	people perPerson
+	offering
+	hasOffering chan struct{} // closed and nil once a server has listed its offering
+	view        toolView
+	labels      map[string]*spanLabel // of the tools that were called since they were listed
+	people      perPerson
 }
 
 // set replaces the tools; k.mu is held.
@@ -93,7 +95,7 @@ func (k *known) load(stored record, tools *listing) (loaded bool) {
 	if k.record.Server != "" {
 		return false
 	}
-	k.record = stored
+	k.record, k.offering = stored, stored.offering
 	k.set(tools, true)
 	return true
 }
@@ -102,7 +104,7 @@ func (k *known) load(stored record, tools *listing) (loaded bool) {
 func (k *known) save() (record, *listing) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.record.Server, k.record.Tools = identity(*k.who.spec.Load()), definitions(k.tools.tools)
+	k.record.Server, k.record.Tools, k.record.offering = identity(*k.who.spec.Load()), definitions(k.tools.tools), k.offering
 	return k.record, k.tools
 }
 
@@ -117,13 +119,13 @@ func (k *known) stored() record {
 // session that there is already knows better.
 func (k *known) inherit(old *known) {
 	old.mu.Lock()
-	stored, tools, lists := old.record, old.tools, maps.Clone(old.people.lists)
+	stored, tools, offered, lists, offerings := old.record, old.tools, old.offering, maps.Clone(old.people.lists), maps.Clone(old.people.offerings)
 	old.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.people.lists = lists
+	k.people.lists, k.people.offerings = lists, offerings
 	if k.source == nil {
-		k.record = stored
+		k.record, k.offering = stored, offered
 		k.set(tools, true)
 	}
 }
@@ -133,7 +135,10 @@ func (k *known) learnFrom(lister *known) {
 	lister.mu.Lock()
 	defer lister.mu.Unlock()
 	k.set(lister.listFor(k.who.owner), true)
-	k.record = lister.record
+	k.record, k.offering = lister.record, lister.offering
+	if own := lister.people.offerings[k.who.owner]; own != nil {
+		k.offering = *own
+	}
 }
 
 // prepare adds to a call what is known of its tool; a tool that is not listed has no hints.
@@ -220,6 +225,7 @@ func (k *known) describe(st *Status) {
 // them all; OwnTools says which of them are not for a principal, or otherwise.
 type perPerson struct {
 	lists     map[string]*listing   // by owner
+	offerings map[string]*offering  // likewise
 	offered   *listing              // the result of offers
 	offeredOf *listing              // the tools for everybody that it was made of
 	own       map[*listing]OwnTools // by list: how it differs from what is offered
@@ -294,6 +300,7 @@ func (k *known) forgetOwners(gone func(owner string) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.DeleteFunc(k.people.lists, func(owner string, _ *listing) bool { return gone(owner) })
+	k.people.forgetOfferings(gone)
 	k.people.offered = nil
 }
 

@@ -136,6 +136,8 @@ func (c *connection) notified(method string, params json.RawMessage) {
 	switch method {
 	case wire.NoteToolsChanged:
 		signal(c.toolsChanged)
+	case wire.NotePromptsChanged, wire.NoteResourcesChanged:
+		signal(c.offeringChanged)
 	case wire.NoteTask, wire.NoteTaskStatus:
 		c.followed.note(params)
 		return
@@ -149,6 +151,9 @@ func (c *connection) relay(ctx context.Context, method string, params json.RawMe
 	if r.params == nil {
 		r.params = json.RawMessage(`{}`)
 	}
+	if err := c.spec.Load().checkOffered(method, params); err != nil {
+		return nil, err
+	}
 	switch method {
 	case wire.MethodToolsList:
 		result, err := c.request(ctx, r, true)
@@ -156,6 +161,9 @@ func (c *connection) relay(ctx context.Context, method string, params json.RawMe
 			result, err = c.lastTools(err)
 		}
 		return c.filterTools(result), err
+	case wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodResourceTemplates:
+		result, err := c.request(ctx, r, true)
+		return c.filterOffering(method, result), err
 	case wire.MethodSubscribe, wire.MethodUnsubscribe:
 		return c.subscribe(ctx, r)
 	case wire.MethodSetLevel:
@@ -173,14 +181,7 @@ func (c *connection) lastTools(err error) (json.RawMessage, error) {
 	if len(known) == 0 {
 		return nil, err
 	}
-	list := []byte{'['}
-	for i := range known {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, known[i].Raw...)
-	}
-	return rawjson.Set(nil, "tools", append(list, ']')), nil
+	return rawjson.Set(nil, "tools", rawjson.List(definitions(known))), nil
 }
 
 // repeatable reports whether a request of that method may be repeated if its
@@ -198,19 +199,11 @@ func (c *connection) filterTools(result json.RawMessage) json.RawMessage {
 	}
 	raw, _ := rawjson.Get(result, "tools")
 	items, _ := rawjson.Items(raw)
-	allowed := []byte{'['}
-	for _, item := range items {
+	return rawjson.Set(result, "tools", rawjson.List(slices.DeleteFunc(items, func(item json.RawMessage) bool {
 		name, _ := rawjson.GetText(item, "name")
 		hints, _ := parseHints(item, "")
-		if !spec.allows(name, hints) {
-			continue
-		}
-		if len(allowed) > 1 {
-			allowed = append(allowed, ',')
-		}
-		allowed = append(allowed, item...)
-	}
-	return rawjson.Set(result, "tools", append(allowed, ']'))
+		return !spec.allows(name, hints)
+	})))
 }
 
 // subscribe shares one subscription among all subscribers of a resource: the first

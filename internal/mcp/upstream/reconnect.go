@@ -103,6 +103,9 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 	}
 	c.useSession(s, tools)
 	c.restoreSession(ctx, s)
+	if !c.opts.OnDemand { // otherwise it is connected for one call
+		s.life.run(func(ctx context.Context) { c.followOffering(ctx, s) })
+	}
 	return s, nil
 }
 

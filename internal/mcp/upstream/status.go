@@ -266,6 +266,14 @@ type ToolsRefreshed struct {
 	Changed   []string `json:"changed,omitempty"`
 }
 
+// ListsRefreshed reports that the resources, templates or prompts of a server have changed.
+type ListsRefreshed struct {
+	Upstream  string `json:"upstream"`
+	Prompts   int    `json:"prompts"`
+	Resources int    `json:"resources"`
+	Templates int    `json:"templates"`
+}
+
 // Dropped reports that a server sent unusable tool definitions.
 type Dropped struct {
 	Upstream string   `json:"upstream"`
@@ -295,6 +303,7 @@ func (NeedsAuth) EventType() string      { return "upstream.needs_auth" }
 func (Asleep) EventType() string         { return "upstream.asleep" }
 func (Removed) EventType() string        { return "upstream.removed" }
 func (ToolsRefreshed) EventType() string { return "upstream.tools_refreshed" }
+func (ListsRefreshed) EventType() string { return "upstream.lists_refreshed" }
 func (Dropped) EventType() string        { return "upstream.dropped" }
 func (Stderr) EventType() string         { return "upstream.stderr" }
 func (Garbage) EventType() string        { return "upstream.garbage" }
@@ -309,6 +318,7 @@ func (e NeedsAuth) EventKey() string      { return e.Upstream }
 func (e Asleep) EventKey() string         { return e.Upstream }
 func (e Removed) EventKey() string        { return e.Upstream }
 func (e ToolsRefreshed) EventKey() string { return e.Upstream }
+func (e ListsRefreshed) EventKey() string { return e.Upstream }
 func (e Dropped) EventKey() string        { return e.Upstream }
 func (e Stderr) EventKey() string         { return e.Upstream }
 func (e Garbage) EventKey() string        { return e.Upstream }

@@ -351,6 +351,7 @@ type record struct {
 	Capabilities json.RawMessage   `json:"capabilities,omitempty"`
 	Instructions json.RawMessage   `json:"instructions,omitempty"`
 	Tools        []json.RawMessage `json:"tools"` // as they are stored; see listing
+	offering
 }
 
 // loadCache uses the stored record of the server, unless the previous generation
@@ -373,6 +374,7 @@ func (c *connection) saveCache() {
 	switch {
 	case c.isRetired():
 	case c.owner != "":
+		c.lister.known.learnOffering(c.owner, r.offering)
 		c.lister.learn(c.owner, tools, r)
 	default:
 		c.saveRecord(r)

@@ -88,6 +88,7 @@ var templates = map[string]Line{
 	"upstream.asleep":            {Neutral, "{upstream}: not started, connects on the first call"},
 	"upstream.removed":           {Neutral, "{upstream}: removed"},
 	"upstream.tools_refreshed":   {Neutral, "{upstream}: tool list updated, {tool_count tool}"},
+	"upstream.lists_refreshed":   {Neutral, "{upstream}: {resources resource}, {templates template}, {prompts prompt}"},
 	"upstream.stderr":            {Neutral, "{upstream}: {line}"},
 	"upstream.garbage":           {Bad, "{upstream}: sent invalid output: {excerpt}"},
 	"sandbox.refused":            {Bad, "{name} was refused {action} of {object}"},
