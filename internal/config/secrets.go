@@ -48,7 +48,7 @@ func (l *Loaded) OpenDatabase(ctx context.Context, secrets secret.Finder) (*db.D
 	if err != nil {
 		return nil, err
 	}
-	return db.Open(ctx, url, db.Options{Initial: emptydb.Content})
+	return db.Open(ctx, url, db.Options{Initial: emptydb.Content, Address: func() (string, error) { return l.DatabaseURL(secrets) }})
 }
 
 // DatabaseURL returns the URL of the database, with its references resolved.

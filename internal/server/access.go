@@ -69,7 +69,7 @@ func openAccess(ctx context.Context, p *process, log *audit.Log, launcher *launc
 		a.tokens.WithOwn(p.config.PublicURL, a.people.Resource())
 	}
 	a.auth = httpauth.New(o)
-	p.closeLast.plain(a.auth.Close)
+	p.closeLast.plain("sign-ins", a.auth.Close)
 	return a, a.checkGuarded(ctx, p)
 }
 

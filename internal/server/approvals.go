@@ -56,7 +56,7 @@ func openApprovals(ctx context.Context, p *process, g *guards, deliveries *deliv
 		return nil, err
 	}
 	if store, err = approval.Open(ctx, p.store, o); err == nil {
-		p.closeFirst.plain(store.Close)
+		p.closeFirst.plain("approvals", store.Close)
 		deliveries.Register(approval.Notices, delivery.Channel{Client: p.outbound().Client(), Secret: key, Wanted: store.NoticeWanted})
 	}
 	return store, err

@@ -77,8 +77,8 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 		Token: callback, Receivers: c.Receivers, Usage: in.spending, Audit: in.audit.RecordAction,
 		Log: in.log, Version: in.options.Version,
 	})
-	in.closeFirst.plain(all.chat.Close)
-	in.closeFirst.plain(turns.Close)
+	in.closeFirst.plain("the chat", all.chat.Close)
+	in.closeFirst.plain("chat turns", turns.Close)
 	return all, nil
 }
 

@@ -52,7 +52,7 @@ func openQueue(ctx context.Context, p *process, runner jobrunner.Runner, o job.O
 		queue, err = job.Open(ctx, p.store, runner, o)
 	}
 	if err == nil {
-		p.closeFirst.add(queue.Close)
+		p.closeFirst.within("jobs", storeTimeout, func(context.Context) error { return queue.Close() })
 	}
 	return queue, err
 }

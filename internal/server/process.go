@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -128,7 +127,7 @@ func newProcess(ctx context.Context, loaded *config.Loaded, options Options, bus
 	p.stop = stop
 	p.runBackground = func(f func(context.Context)) { p.background.Go(func() { f(background) }) }
 	p.closeLast.within("telemetry", flushTimeout, tel.Shutdown)
-	p.closeLast.plain(bus.Close)
+	p.closeLast.plain("events", bus.Close)
 	if err := p.openStore(ctx); err != nil {
 		return nil, nil, errors.Join(err, p.Close(ctx))
 	}
@@ -142,51 +141,25 @@ func (p *process) openStore(ctx context.Context) (err error) {
 	if p.store, err = p.config.OpenDatabase(ctx, p.secrets); err != nil {
 		return err
 	}
-	p.closeLast.add(p.store.Close) // acknowledged writes are stored in any case
+	p.closeLast.add("the database", p.store.Close) // acknowledged writes are stored in any case
 	p.cluster, err = joinNodes(ctx, p)
 	return err
 }
+
+// closeOutage is how long parts that close wait for an unreachable database, all together.
+const closeOutage = 3 * time.Second
 
 // Close closes what Build opened, in the opposite order, also if ctx has ended: it accepts
 // no more requests and ends running ones, then what runs in the background, then the parts
 // that those used.
 func (p *process) Close(ctx context.Context) error {
-	err := p.closeFirst.close(ctx)
-	p.stop()
-	p.background.Wait()
-	return errors.Join(err, p.closeLast.close(ctx))
-}
-
-// closing closes what was opened, the latest first.
-type closing []func(context.Context) error
-
-// within adds a part that may take a while. Every part has its own time limit, so that a
-// slow one does not use up the time of the others.
-func (c *closing) within(part string, enough time.Duration, leave func(context.Context) error) {
-	*c = append(*c, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), enough)
-		defer cancel()
-		if err := leave(ctx); err != nil {
-			return fmt.Errorf("close %s: %w", part, err)
-		}
-		return nil
-	})
-}
-
-// add adds a part that has its own time limit, or needs none.
-func (c *closing) add(leave func() error) {
-	*c = append(*c, func(context.Context) error { return leave() })
-}
-
-func (c *closing) plain(leave func()) { c.add(func() error { leave(); return nil }) }
-
-func (c *closing) close(ctx context.Context) error {
-	var failed []error
-	for _, leave := range slices.Backward(*c) {
-		failed = append(failed, leave(ctx))
+	if p.store != nil {
+		p.store.LimitOutages(closeOutage)
 	}
-	*c = nil
-	return errors.Join(failed...)
+	err := p.closeFirst.close(ctx, p.log)
+	p.stop()
+	p.closeLast.plain("what runs in the background", p.background.Wait)
+	return errors.Join(err, p.closeLast.close(ctx, p.log))
 }
 
 // current returns the configuration in effect: that of the start with live changes. Parts

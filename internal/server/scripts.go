@@ -93,7 +93,7 @@ func openRunner(ctx context.Context, p *process, s *storage, g *guards, o script
 	if err != nil {
 		return nil, err
 	}
-	p.closeLast.add(temp.Close)
+	p.closeLast.add("temporary files", temp.Close)
 	if o.KV, err = kv.Open(ctx, p.store); err != nil {
 		return nil, err
 	}

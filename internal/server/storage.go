@@ -46,7 +46,7 @@ func openStorage(ctx context.Context, p *process, g *guards) (*storage, error) {
 	if s.results, err = results.Open(ctx, p.store, results.Options{Log: p.log, Flow: g.policy}); err != nil {
 		return nil, err
 	}
-	p.closeLast.plain(s.results.Close)
+	p.closeLast.plain("results", s.results.Close)
 	if s.contents, err = openContents(ctx, p, g.shares, func(org string) int64 { return g.orgs.StorageLimit(org) << 20 }); err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func openUsage(ctx context.Context, p *process) (*usage.Store, error) {
 		Ignore: func(ref tool.Ref) bool { return ref.Space == "" && p.isOwn(ref.Name) },
 	})
 	if err == nil {
-		p.closeLast.plain(learned.Close)
+		p.closeLast.plain("what searches learned", learned.Close)
 	}
 	return learned, err
 }
@@ -126,7 +126,7 @@ func openMeaning(ctx context.Context, p *process) (*embedding.Model, error) {
 		Client: from.Client(), Log: p.log,
 	})
 	if err == nil {
-		p.closeLast.plain(meaning.Close)
+		p.closeLast.plain("the model of searches", meaning.Close)
 	}
 	return meaning, err
 }

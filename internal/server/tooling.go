@@ -136,14 +136,14 @@ func newManager(p *process, s *storage, g *guards) *upstream.Manager {
 		Sandbox: g.sandbox,
 		Tracer:  p.telemetry.Tracer("upstream"), Meter: p.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
 	})
-	p.closeLast.plain(manager.Close)
+	p.closeLast.plain("upstreams", manager.Close)
 	watch := []func(func()) (stop func()){g.keys.Watch}
 	if g.people != nil {
 		watch = append(watch, g.people.Store.Watch)
 	}
 	p.runBackground(func(ctx context.Context) { g.personal.Follow(ctx, manager, watch...) })
 	p.tasks.Start(manager) // upstreams keep their tasks there, and it asks upstreams about them
-	p.closeLast.plain(p.tasks.Close)
+	p.closeLast.plain("tasks", p.tasks.Close)
 	return manager
 }
 

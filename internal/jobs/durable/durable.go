@@ -192,8 +192,11 @@ func (e *Engine) Forget(ids ...string) error {
 	return nil
 }
 
+// removeTimeout is how long Close waits for the database to remove the node's queue.
+const removeTimeout = 2 * time.Second
+
 // Close stops the active runs, which stay unfinished, and waits for their work to
-// return.
+// return, for at most Options.CloseTimeout. It ends also while the database is unreachable.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	for _, run := range e.active {
@@ -201,14 +204,29 @@ func (e *Engine) Close() error {
 	}
 	close(e.closed)
 	e.mu.Unlock()
-	e.works.Wait()
-	if e.external.Postgres != nil {
-		_ = e.RemoveNode(e.node) // if it fails, another node removes it later
+	if !endsWithin(e.closeTimeout, e.works.Wait) {
+		e.log.Warn("jobs have not stopped, closing without them", "after", e.closeTimeout)
+	}
+	// DBOS tries to remove the queue until Shutdown.
+	if e.external.Postgres != nil && !endsWithin(removeTimeout, func() { _ = e.RemoveNode(e.node) }) {
+		e.log.Warn("database unreachable, leaving this node's queue to the other nodes")
 	}
 	if err := errors.Join(e.dbos.Shutdown(e.dbos, e.closeTimeout), e.external.Close()); err != nil {
 		return fault.Wrap(fault.Internal, err, "close the workflow engine")
 	}
 	return nil
+}
+
+// endsWithin runs f, and reports whether it has returned in time.
+func endsWithin(enough time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+		return true
+	case <-time.After(enough):
+		return false
+	}
 }
 
 // perform is the DBOS workflow of every run. DBOS starts a run only once per process,

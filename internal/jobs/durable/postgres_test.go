@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/jobs/durable"
@@ -41,6 +42,38 @@ func TestEnginesOpenedTogether(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestCloseWithoutTheDatabase closes an engine whose server is away, while a run waits to
+// record a step.
+func TestCloseWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d := dbtest.Open(t, server.URL)
+	started, away, recorded := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	e, err := durable.Open(context.WithoutCancel(t.Context()), d, func(_ context.Context, run *durable.Run) error {
+		started <- struct{}{}
+		<-away
+		err := run.Record([]byte("step"))
+		recorded <- err
+		return err
+	}, durable.Options{Node: "a", CloseTimeout: time.Second})
+	if err == nil {
+		err = errors.Join(e.Launch(), e.Start("one"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-started
+	server.Stop(t, "immediate")
+	away <- struct{}{}
+	if err := e.Close(); err != nil {
+		t.Errorf("closed with %v", err)
+	}
+	if err := <-recorded; err == nil {
+		t.Error("recorded without a database")
+	}
+	d.LimitOutages(0)
 }
 
 // A run that other nodes took over twice comes back to the first node, which was never

@@ -46,6 +46,9 @@ type Options struct {
 	// for another program that has locked the file; zero or less means 20 s and 5 s.
 	// See WaitForDatabase.
 	OutageTimeout time.Duration
+	// Address returns the address as it is now: every new connection to a server logs in with
+	// its user and password. Nil: it never changes.
+	Address func() (string, error)
 	// Initial returns the content of a new SQLite file; nil: it is empty.
 	Initial func() ([]byte, error)
 	// InjectFaults runs the function of every Write several times, with an error of
@@ -397,18 +400,41 @@ type outagesKey struct{}
 // reconnectDelay is the delay between attempts to reach a server.
 var reconnectDelay = backoff.Policy{First: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.5}
 
+// outages decides how long a server may be unreachable.
+type outages struct {
+	timeout time.Duration
+	end     atomic.Pointer[time.Time] // set by LimitOutages: nobody waits after it
+}
+
+// mayWait reports whether a caller still waits for an unreachable server that gives up at
+// deadline, or never if it has promised to wait.
+func (o *outages) mayWait(now, deadline time.Time, promised *Outages) bool {
+	if promised != nil {
+		promised.met.Store(true)
+		deadline = now.Add(1)
+	}
+	if end := o.end.Load(); end != nil && end.Before(deadline) {
+		deadline = *end
+	}
+	return now.Before(deadline)
+}
+
+// LimitOutages lets nobody wait longer than that from now on for an unreachable server, also
+// those who wait already: the program is about to end.
+func (d *DB) LimitOutages(most time.Duration) {
+	if p, ok := d.dialect.(*postgres); ok {
+		end := time.Now().Add(most)
+		p.end.Store(&end)
+	}
+}
+
 // whileUnreachable repeats do while the server is unreachable, up to the timeout.
 func (p *postgres) whileUnreachable(ctx context.Context, do func() error) error {
 	promised, _ := ctx.Value(outagesKey{}).(*Outages)
-	deadline := time.Now().Add(p.outageTimeout)
+	deadline := time.Now().Add(p.timeout)
 	for failures := 1; ; failures++ {
 		err := do()
-		if !isLost(err) {
-			return err
-		}
-		if promised != nil {
-			promised.met.Store(true)
-		} else if time.Now().After(deadline) {
+		if !isLost(err) || !p.mayWait(time.Now(), deadline, promised) {
 			return err
 		}
 		if sleep(ctx, reconnectDelay.Delay(failures)) != nil {

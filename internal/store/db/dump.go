@@ -233,7 +233,7 @@ const beginDump = beginRead + `; SET LOCAL statement_timeout = 0; SET LOCAL lock
 // dump reads within one transaction, on a connection of its own. Tables cannot be
 // changed meanwhile: a node that migrates waits.
 func (p *postgres) dump(ctx context.Context, f func(*Dump) error) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	conn, err := p.dial(ctx)
 	if err != nil {
 		return p.cannotOpen(err)
 	}

@@ -191,7 +191,7 @@ func (p *postgres) isFilling(ctx context.Context, conn *pgx.Conn) (is bool, err 
 // fill holds a lock while it fills. A table marks the database as incomplete, so that a
 // crash is noticed.
 func (p *postgres) fill(ctx context.Context, f func(*Filling) error) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	conn, err := p.dial(ctx)
 	if err != nil {
 		return p.cannotOpen(err)
 	}
@@ -279,7 +279,7 @@ func (p *postgres) fillTables(ctx context.Context, f func(*Filling) error) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	conn, err := p.dial(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -33,12 +34,13 @@ const (
 
 // postgres is a schema of a Postgres database, which other nodes may share.
 type postgres struct {
-	config        *pgxpool.Config
-	plain         *pgxpool.Config // of connections that listen, and of a library: a wait just ends with its ctx
-	where         string          // for messages, without the password
-	outageTimeout time.Duration
-	most          int  // maximum number of connections from the address; zero means the default
-	filling       bool // this process is filling it
+	config *pgxpool.Config
+	plain  *pgxpool.Config // of connections that listen, and of a library: a wait just ends with its ctx
+	where  string          // for messages, without the password
+	outages
+	address func() (string, error) // the address as it is now, for the password; may be nil
+	most    int                    // maximum number of connections from the address; zero means the default
+	filling bool                   // this process is filling it
 
 	// Set by connect.
 	all    *pgxpool.Pool
@@ -72,14 +74,42 @@ func newPostgres(address string) (*postgres, error) {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelTimeout}
 	}
 	config.AfterConnect = readServerLife
+	config.BeforeConnect, p.plain.BeforeConnect = p.logIn, p.logIn
 	return p, nil
 }
 
-func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, error) {
-	p.outageTimeout = o.OutageTimeout
-	if p.outageTimeout <= 0 {
-		p.outageTimeout = 20 * time.Second // a restart takes seconds
+// logIn gives a new connection the user and password of now: they may have been changed
+// since the start.
+func (p *postgres) logIn(_ context.Context, conn *pgx.ConnConfig) error {
+	if p.address == nil {
+		return nil
 	}
+	address, err := p.address()
+	if err != nil {
+		return nil //nolint:nilerr // being replaced; the server says whether those of before are right
+	}
+	if now, err := pgxpool.ParseConfig(address); err == nil {
+		conn.User, conn.Password = now.ConnConfig.User, now.ConnConfig.Password
+	}
+	return nil
+}
+
+// dial opens a connection outside of the pools, for statements.
+func (p *postgres) dial(ctx context.Context) (*pgx.Conn, error) { return p.dialAs(ctx, p.config) }
+
+// dialPlain opens a connection that listens.
+func (p *postgres) dialPlain(ctx context.Context) (*pgx.Conn, error) { return p.dialAs(ctx, p.plain) }
+
+func (p *postgres) dialAs(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, error) {
+	config := pool.ConnConfig.Copy()
+	if err := p.logIn(ctx, config); err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, config)
+}
+
+func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, error) {
+	p.timeout, p.address = cmp.Or(max(0, o.OutageTimeout), 20*time.Second), o.Address // a restart takes seconds
 	if err := p.prepare(ctx); err != nil {
 		return nil, nil, p.cannotOpen(err)
 	}
@@ -155,7 +185,7 @@ func (p *postgres) findSchema(ctx context.Context, conn *pgx.Conn) (there bool, 
 
 // alone runs f on a connection of its own that holds an exclusive lock.
 func (p *postgres) alone(ctx context.Context, what string, f func(*pgx.Conn) error) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	conn, err := p.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -225,7 +255,7 @@ func (p *postgres) externalSchema() string {
 // exclusively runs f while no other process does. It polls for the lock: a statement
 // that waits for a lock would block the creation of indexes meanwhile.
 func (p *postgres) exclusively(ctx context.Context, f func() error) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	conn, err := p.dial(ctx)
 	if err != nil {
 		return p.explain(err)
 	}
@@ -291,7 +321,7 @@ func isLost(err error) bool {
 		case "57P01", "57P02", "57P03", "53300": // shut down, crashed, starting up; too many connections
 			return true
 		}
-		return strings.HasPrefix(e.Code, "08")
+		return strings.HasPrefix(e.Code, "08") || isRefused(err)
 	}
 	var l lost
 	var refused *pgconn.ConnectError
@@ -306,6 +336,22 @@ func isLost(err error) bool {
 	}
 	return errors.As(err, &l) || errors.As(err, &wire) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+// isRefused reports whether the server does not accept our user and password, perhaps until
+// the new password has arrived here.
+func isRefused(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && strings.HasPrefix(e.Code, "28")
+}
+
+// refusal is what the server says, without the names of user, host and database.
+func refusal(err error) string {
+	var e *pgconn.PgError
+	errors.As(err, &e)
+	message, _, _ := strings.Cut(e.Message, ` "`)
+	message, _, _ = strings.Cut(message, " for ")
+	return e.Code + " " + message
 }
 
 // isConflict reports whether another transaction conflicted with ours, which must then
@@ -331,6 +377,9 @@ func (p *postgres) explain(err error) error {
 	switch {
 	case isConflict(err):
 		return fault.Wrap(fault.Unavailable, err, "the write kept conflicting with other writes").WithHint("try again in a moment")
+	case isRefused(err):
+		return fault.Wrap(fault.Unavailable, err, "the database refuses the login: %s", refusal(err)).
+			WithHint("put the right password where the setting `database` gets it from; a ${file:…} is read again for every connection, anything else at the start")
 	case isLost(err):
 		return fault.Wrap(fault.Unavailable, err, "the database is unreachable").
 			WithHint("make sure that Postgres runs at %s; this program then continues by itself", p.where)

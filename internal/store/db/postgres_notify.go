@@ -11,8 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/luanette/luanette/internal/base/backoff"
 )
 
@@ -68,7 +66,7 @@ func (r *pgCarrier) receive() {
 // receiveAll listens until the connection is lost, and reports whether there was one. last
 // has the numbers of the notes received before.
 func (r *pgCarrier) receiveAll(last map[string]uint64) (connected bool) {
-	conn, err := pgx.ConnectConfig(r.ctx, r.p.plain.ConnConfig.Copy())
+	conn, err := r.p.dialPlain(r.ctx)
 	if err != nil {
 		return false
 	}

@@ -140,6 +140,53 @@ func one(ctx context.Context, tx *db.Tx) error {
 	return tx.QueryRow(ctx, "SELECT 1").Scan(&n)
 }
 
+// TestPasswordIsReadAgain changes the password at the server: new connections log in with the
+// one that the address has by then, and until then errors say what the server says.
+func TestPasswordIsReadAgain(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	var address atomic.Value
+	address.Store(server.RequirePassword(t, "first"))
+	now := func() (string, error) { return address.Load().(string), nil }
+	d := openRows(t, address.Load().(string), db.Options{OutageTimeout: clocktest.Timeout, Address: now})
+	impatient := dbtest.OpenWith(t, address.Load().(string), db.Options{OutageTimeout: time.Nanosecond, Address: now})
+	next := server.RequirePassword(t, "second")
+	var err error
+	clocktest.Await(t, func() bool { // the connections of before are lost first
+		err = insert(t.Context(), impatient, "refused")
+		return err != nil && strings.Contains(err.Error(), "the database refuses the login: 28P01 password authentication failed:")
+	}, func() string { return fmt.Sprint(err) })
+	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(fault.HintOf(err), "${file:") {
+		t.Errorf("%v, hint %q", err, fault.HintOf(err))
+	}
+	waiting := make(chan error)
+	go func() { waiting <- insert(t.Context(), d, "waiting") }()
+	clocktest.Await(t, func() bool { return db.Waiting(d) > 0 })
+	address.Store(next)
+	if err := <-waiting; err != nil {
+		t.Errorf("with the new password: %v", err)
+	}
+}
+
+// TestLimitOutages lets those who wait for an unreachable server for ever wait no longer.
+func TestLimitOutages(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d := openRows(t, server.URL, db.Options{OutageTimeout: clocktest.Timeout})
+	server.Stop(t, "fast")
+	promised, _ := db.WaitForDatabase(t.Context())
+	waiting := make(chan error, 2)
+	go func() { waiting <- insert(promised, d, "waiting") }()
+	go func() { waiting <- d.Read(promised, func(tx *db.Tx) error { return one(t.Context(), tx) }) }()
+	clocktest.Await(t, func() bool { return db.Waiting(d) > 0 })
+	d.LimitOutages(0)
+	for range 2 {
+		if err := <-waiting; fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("waited until %v", err)
+		}
+	}
+}
+
 // With WaitForDatabase callers wait longer than others, and know that they did.
 func TestWaitForDatabase(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func (w *serializableWriter) write(ctx context.Context, f func(*Tx) error) error
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	p := newTxPart(ctx, f, time.Now().Add(w.p.outageTimeout))
+	p := newTxPart(ctx, f, time.Now().Add(w.p.timeout))
 	if !w.join(p) {
 		return errClosed()
 	}
@@ -177,7 +177,7 @@ func (w *serializableWriter) settle(group sharedTx, err error) error {
 		return conflict{err, group.tries()}
 	case isLost(err):
 		now := time.Now()
-		w.putBack(group, err, func(p *txPart) bool { return p.waits(now) })
+		w.putBack(group, err, func(p *txPart) bool { return w.p.mayWait(now, p.deadline, p.outages) })
 		return err
 	case errors.Is(err, errPartFailed):
 		w.putBack(group, err, func(*txPart) bool { return true })
@@ -284,15 +284,6 @@ func (p *txPart) isCancelled() bool {
 	default:
 		return false
 	}
-}
-
-// waits reports whether the part still waits for an unreachable server.
-func (p *txPart) waits(now time.Time) bool {
-	if p.outages != nil {
-		p.outages.met.Store(true)
-		return true
-	}
-	return now.Before(p.deadline)
 }
 
 // sharedTx are the Writes that share a transaction. It has no savepoints, which would

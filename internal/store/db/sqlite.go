@@ -307,7 +307,7 @@ func (s *sqliteFile) claim(_ context.Context, name string) (func() error, error)
 
 // claim takes an advisory lock on a connection of its own.
 func (p *postgres) claim(ctx context.Context, name string) (func() error, error) {
-	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	conn, err := p.dial(ctx)
 	if err != nil {
 		return nil, doing("claim "+name, p.explain(err))
 	}

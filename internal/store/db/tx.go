@@ -347,7 +347,7 @@ func (c *pgConn) isLost() bool { return c.Conn.Conn().IsClosed() }
 // committed, lost that it was not.
 func (p *postgres) commitOutcome(ctx context.Context, d inDoubt) error {
 	if ctx.Value(outagesKey{}) == nil {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.outageTimeout)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.timeout)
 		defer cancel()
 		ctx = limited
 	}

@@ -3,6 +3,7 @@ package health
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -108,6 +109,14 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	httpjson.JSON(w, http.StatusOK, map[string]any{"ready": true})
 }
 
+// whyUnreadable says why the database does not answer, without addresses and names.
+func whyUnreadable(err error) string {
+	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Code == fault.Unavailable {
+		return f.Msg
+	}
+	return "the database does not answer: " + string(fault.CodeOf(err))
+}
+
 // notReady returns why no request should be sent here, or "". Migrations are done before
 // the server listens.
 func (s *Server) notReady(ctx context.Context) string {
@@ -122,7 +131,7 @@ func (s *Server) notReady(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if err := s.Store.CheckReadable(ctx); err != nil {
-		return "the database does not answer: " + string(fault.CodeOf(err))
+		return whyUnreadable(err)
 	}
 	if err := s.Store.CheckWritable(ctx); err != nil {
 		return err.Error()

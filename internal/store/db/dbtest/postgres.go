@@ -180,3 +180,23 @@ func (c *cluster) stop(how string) error {
 	}
 	return c.run(filepath.Join(c.bin, "pg_ctl"), "stop", "-D", c.path("data"), "-m", how, "-w")
 }
+
+// RequirePassword lets the user guest log in with that password only, ends its connections,
+// and returns the address for it.
+func (s *Server) RequirePassword(t testing.TB, password string) (url string) {
+	t.Helper()
+	rules := "local all guest scram-sha-256\nlocal all all trust\n"
+	if err := os.WriteFile(s.c.path("data/pg_hba.conf"), []byte(rules), 0o600); err != nil { // it keeps its owner
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		"DO $$ BEGIN CREATE ROLE guest SUPERUSER LOGIN; EXCEPTION WHEN duplicate_object THEN END $$",
+		"ALTER ROLE guest PASSWORD '" + password + "'", "SELECT pg_reload_conf()",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guest'",
+	} {
+		if err := s.c.exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return strings.Replace(s.URL, "user=luanette", "user=guest&password="+password, 1)
+}
