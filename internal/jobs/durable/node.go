@@ -54,7 +54,13 @@ func (e *Engine) RegisterQueue() error {
 // Resume continues a run on this node that another node did not finish, or never
 // started.
 func (e *Engine) Resume(id string) error {
-	if err := e.Start(id); err != nil {
+	// A run that this node starts now, or has already, is not queued: it would come back from
+	// the queue, and repeat the steps that it made meanwhile.
+	now, err := e.holder(e.dbos, id)
+	if err != nil || now == thisNode && e.Running(id) {
+		return err
+	}
+	if err := e.Start(id); err != nil || now == nobody {
 		return err
 	}
 	// A node that considered this one dead may have removed the queue after this node
@@ -107,10 +113,11 @@ func (e *Engine) awaitReturn(inner dbos.Context, id string, returned <-chan stru
 			return false
 		}
 		for queued := true; queued; {
-			var mine bool
-			if mine, queued = e.ownership(inner, id); mine {
+			now, err := e.holder(inner, id)
+			if now == thisNode {
 				return true
 			}
+			queued = now == thisQueue || err != nil
 			select {
 			case <-time.After(pollInterval):
 			case <-inner.Done():
@@ -238,20 +245,33 @@ func (r *Run) insertRecord(ctx context.Context, text string) error {
 	return err
 }
 
-// ownership tells whether a run is this node's, or is queued for it. It is a
-// statement of its own because DBOS's ListWorkflows reads inputs and outputs too,
-// and this is polled while a run is being handed over.
-func (e *Engine) ownership(ctx context.Context, id string) (mine, queued bool) {
+// holder is who has a run that is not over.
+type holder int
+
+const (
+	nobody    holder = iota // it was never started
+	another                 // another node, or it is over
+	thisQueue               // it waits for this node
+	thisNode
+)
+
+// holder tells who has a run. It is a statement of its own because DBOS's ListWorkflows
+// reads inputs and outputs too, and this is polled while a run is being handed over.
+func (e *Engine) holder(ctx context.Context, id string) (holder, error) {
 	var status, node, queue string
 	err := e.external.Postgres.QueryRow(ctx, `SELECT COALESCE(MAX(status), ''), COALESCE(MAX(executor_id), ''), COALESCE(MAX(queue_name), '') FROM `+e.table(statusTable)+` WHERE workflow_uuid = $1`, id).
 		Scan(&status, &node, &queue)
 	switch {
 	case err != nil:
-		return false, true // poll again
-	case status == string(dbos.WorkflowStatusEnqueued):
-		return false, queue == e.queue()
+		return another, fault.Wrap(fault.Internal, err, "read who has run %s", id)
+	case status == "":
+		return nobody, nil
+	case status == string(dbos.WorkflowStatusEnqueued) && queue == e.queue():
+		return thisQueue, nil
+	case status == string(dbos.WorkflowStatusPending) && node == e.node:
+		return thisNode, nil
 	}
-	return status == string(dbos.WorkflowStatusPending) && node == e.node, false
+	return another, nil
 }
 
 // ReleaseRuns assigns the unfinished runs of a SQLite file to the process that opens

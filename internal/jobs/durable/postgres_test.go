@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -150,14 +151,15 @@ func TestARunComesBack(t *testing.T) {
 	taken["b"] <- struct{}{}
 }
 
-// Runs that a node resumes before anybody started them end, although DBOS starts them and
-// queues them at the same moment.
+// Runs that a node resumes before anybody started them end, and none does its work twice.
 func TestRunsThatNobodyStartedAreResumed(t *testing.T) {
 	t.Parallel()
 	const runs = 100
 	d := dbtest.Open(t, tables.Postgres(t))
 	ended := make(chan string, runs)
+	var attempts atomic.Int64
 	e, err := durable.Open(context.WithoutCancel(t.Context()), d, func(_ context.Context, run *durable.Run) error {
+		attempts.Add(1)
 		for range 3 {
 			if err := run.Record([]byte("step")); err != nil {
 				return err
@@ -191,6 +193,9 @@ func TestRunsThatNobodyStartedAreResumed(t *testing.T) {
 		}
 		return len(over) == runs
 	}, func() string { return fmt.Sprintf("%d of %d runs ended", len(over), runs) })
+	if n := attempts.Load(); n != runs {
+		t.Errorf("%d runs were attempted %d times", runs, n)
+	}
 }
 
 // The engine and the store divide a small number of connections without a deadlock, and
