@@ -21,7 +21,18 @@ type counter struct {
 	calls    map[string]map[int]int // by job and step
 	last     map[string]int         // the highest step of each job
 	by       map[string]string      // the server process that called last, by job and step
+	twice    []madeTwice
 	problems []string
+}
+
+// madeTwice is a step that one server process called twice.
+type madeTwice struct {
+	job  string
+	step int
+}
+
+func (m madeTwice) String() string {
+	return fmt.Sprintf("job %s made step %d twice in one process", m.job, m.step)
 }
 
 // bootHeader tells the counter which server process calls.
@@ -71,7 +82,7 @@ func (c *counter) Tools(context.Context) ([]tool.Info, error) {
 	return []tool.Info{define("add", `{"idempotentHint":true}`), define("push", `{}`)}, nil
 }
 
-// Call records the call. It reports a step that follows a later one, and a step that one
+// Call records the call. It notes a step that follows a later one, and a step that one
 // process calls twice.
 func (c *counter) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in struct {
@@ -91,7 +102,7 @@ func (c *counter) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	case in.Step < c.last[in.Job]:
 		c.problems = append(c.problems, fmt.Sprintf("job %s made step %d after step %d", in.Job, in.Step, c.last[in.Job]))
 	case c.by[key] == boot:
-		c.problems = append(c.problems, fmt.Sprintf("job %s made step %d twice in one process", in.Job, in.Step))
+		c.twice = append(c.twice, madeTwice{in.Job, in.Step})
 	}
 	if c.calls[in.Job] == nil {
 		c.calls[in.Job] = map[int]int{}

@@ -220,6 +220,9 @@ func (c *crash) check(t *testing.T) {
 	for _, problem := range c.counter.problems {
 		t.Error(problem)
 	}
+	for _, m := range c.counter.twice {
+		t.Error(m)
+	}
 	calls, repeated := 0, 0
 	for _, name := range c.acknowledged {
 		for _, times := range c.counter.calls[name] {

@@ -142,6 +142,7 @@ func startCluster(t *testing.T, more ...string) *testCluster {
 		return s.Call("script_store", map[string]any{"content": crashScript}, &stored) == nil
 	})
 	f.hash = stored.Hash
+	f.noteMoves(t)
 	return f
 }
 
@@ -355,13 +356,43 @@ func (f *testCluster) awaitDetection(t *testing.T, id string) {
 	}
 }
 
-// checkOrder reports the problems that the counter recorded.
+// checkOrder reports the problems that the counter recorded. A node may repeat a step whose
+// record it could not write because another node had taken the job over, once the job has
+// come back.
 func (f *testCluster) checkOrder(t *testing.T) {
 	f.counter.mu.Lock()
 	defer f.counter.mu.Unlock()
 	for _, problem := range f.counter.problems {
 		t.Error(problem)
 	}
+	for _, m := range f.counter.twice {
+		if moves := f.movesOf(t, m.job); moves < 2 {
+			t.Errorf("%v, and moved to another node %d times", m, moves)
+		}
+	}
+}
+
+// noteMoves lets the database count how often each job gets another node.
+func (f *testCluster) noteMoves(t *testing.T) {
+	t.Helper()
+	for _, statement := range []string{
+		"CREATE TABLE job_moves (params BYTEA)",
+		"CREATE FUNCTION note_move() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO job_moves VALUES (NEW.params); RETURN NULL; END'",
+		"CREATE TRIGGER note_move AFTER UPDATE OF node ON jobs FOR EACH ROW WHEN (OLD.node <> NEW.node) EXECUTE FUNCTION note_move()",
+	} {
+		if err := f.store.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// movesOf returns how often a job got another node.
+func (f *testCluster) movesOf(t *testing.T, job string) (moves int) {
+	t.Helper()
+	clocktest.Await(t, func() bool { // a connection from before the restart of Postgres fails
+		return f.store.QueryRow(t.Context(), "SELECT count(*) FROM job_moves WHERE encode(params, 'escape') LIKE '%\"' || $1 || '\"%'", job).Scan(&moves) == nil
+	})
+	return moves
 }
 
 // check checks that every job made all its steps, and the histories of all users.
