@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/turn"
@@ -119,7 +120,7 @@ func newProcess(ctx context.Context, loaded *config.Loaded, options Options, bus
 		return nil, nil, err
 	}
 	p := &process{
-		config: loaded, options: options, telemetry: tel, log: tel.Logger(), bus: bus,
+		config: loaded, options: options, telemetry: tel, log: telemetry.Thinned(tel.Logger(), db.IsOutage, clock.Real()), bus: bus,
 		secrets: loaded.SecretFinder(options.Env), started: time.Now(), settled: make(chan struct{}),
 	}
 	p.latest.Store(loaded)

@@ -338,6 +338,13 @@ func isLost(err error) bool {
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
+// IsOutage reports whether err says that the database is unreachable, or lets nobody in.
+func IsOutage(err error) bool {
+	var e *pgconn.PgError
+	var refused *pgconn.ConnectError
+	return errors.As(err, &refused) || errors.As(err, &e) && isLost(e)
+}
+
 // isRefused reports whether the server does not accept our user and password, perhaps until
 // the new password has arrived here.
 func isRefused(err error) bool {

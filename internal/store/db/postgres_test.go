@@ -159,6 +159,9 @@ func TestPasswordIsReadAgain(t *testing.T) {
 	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(fault.HintOf(err), "${file:") {
 		t.Errorf("%v, hint %q", err, fault.HintOf(err))
 	}
+	if !db.IsOutage(err) {
+		t.Error("not taken for an outage")
+	}
 	waiting := make(chan error)
 	go func() { waiting <- insert(t.Context(), d, "waiting") }()
 	clocktest.Await(t, func() bool { return db.Waiting(d) > 0 })
