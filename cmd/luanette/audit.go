@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -97,12 +98,7 @@ func (c *auditVerifyCommand) Run(ctx context.Context, proc *process) error {
 	} else {
 		for _, n := range v.Chains {
 			fmt.Fprintf(proc.Stdout, "%s: %d entries, up to %d, head %s\n", n.Node, n.Entries, n.Seq, n.Hash)
-			if n.Erased > 0 {
-				fmt.Fprintf(proc.Stdout, "  %d of them were erased after the time that their organisation keeps entries\n", n.Erased)
-			}
-			for _, problem := range n.Problems {
-				fmt.Fprintf(proc.Stdout, "  %s\n", problem)
-			}
+			printFindings(proc.Stdout, n)
 		}
 	}
 	if err == nil && !v.Sound {
@@ -110,6 +106,25 @@ func (c *auditVerifyCommand) Run(ctx context.Context, proc *process) error {
 			WithHint("compare it with an export, or with a head hash that you stored elsewhere")
 	}
 	return err
+}
+
+// printFindings prints what is special about a chain.
+func printFindings(out io.Writer, n audit.Verified) {
+	for _, note := range []struct {
+		count int64
+		text  string
+	}{
+		{n.Erased, "of them were erased after the time that their organisation keeps entries"},
+		{n.Redacted, "of them are redacted: a person in them was erased"},
+		{n.Lost, "more are missing: they could not be stored (audit.lost says when)"},
+	} {
+		if note.count > 0 {
+			fmt.Fprintf(out, "  %d %s\n", note.count, note.text)
+		}
+	}
+	for _, problem := range n.Problems {
+		fmt.Fprintf(out, "  %s\n", problem)
+	}
 }
 
 type auditExportCommand struct {

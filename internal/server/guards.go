@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -83,7 +84,7 @@ func openAudit(ctx context.Context, p *process) (*audit.Log, error) {
 		export = p.telemetry.Exported("audit")
 	}
 	log, err := audit.Open(ctx, p.store, audit.Options{
-		Node: node, Keep: time.Duration(p.config.Audit.Keep), KeepOrgs: p.config.Audit.KeepOrgs(), Export: export,
+		Node: node, Keep: time.Duration(p.config.Audit.Keep), KeepOrgs: p.config.Audit.KeepOrgs(), Export: export, Spool: filepath.Join(p.config.Data, "audit"),
 		Continue: p.config.Audit.Failure == config.AuditContinue, Relay: tool.Ref{Name: "call_tool"}, Log: p.log,
 	})
 	if err == nil {

@@ -27,10 +27,13 @@ type Options struct {
 	// Continue lets calls of tools that may change something go on while entries cannot
 	// be written, until the queue is full.
 	Continue bool
-	Export   slog.Handler // gets every entry after it is stored; may be nil
-	Relay    tool.Ref     // a tool that only calls others, which are checked themselves
-	Clock    clock.Clock  // nil is the machine's
-	Log      *slog.Logger // nil discards
+	// Spool is the folder for entries that wait for the database, so that they survive the
+	// process; "" keeps them in memory.
+	Spool  string
+	Export slog.Handler // gets every entry after it is stored; may be nil
+	Relay  tool.Ref     // a tool that only calls others, which are checked themselves
+	Clock  clock.Clock  // nil is the machine's
+	Log    *slog.Logger // nil discards
 }
 
 // Log records entries. It is safe for concurrent use. Close it when done.
@@ -40,14 +43,20 @@ type Log struct {
 	wake    chan struct{} // has a token when there is something to write, and when there is much
 	written chan struct{} // closed after the last entry is written
 
+	spooling sync.Mutex // taken before mu
+	spool    spool
+
 	mu       sync.Mutex
 	done     *sync.Cond // signalled when entries are settled
+	taken    []Entry    // being written
 	pending  []Entry
 	spare    []Entry // empty; becomes pending next
 	blocked  int     // callers that wait because the queue is full
 	closed   bool
 	accepted int   // all entries so far
 	settled  int   // of them, those written or given up
+	kept     int   // of those, how many are left to the next process
+	lost     int   // entries of which nothing is left
 	failure  error // why the last attempt to write failed; nil after one that succeeded
 }
 
@@ -69,8 +78,9 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{Store: *store, options: o, wake: make(chan struct{}, 1), written: make(chan struct{})}
+	l := &Log{Store: *store, options: o, wake: make(chan struct{}, 1), written: make(chan struct{}), spool: newSpool(o.Spool)}
 	l.done = sync.NewCond(&l.mu)
+	l.recover(ctx)
 	go l.write() //nolint:contextcheck // until Close
 	return l, nil
 }
@@ -89,6 +99,7 @@ func (l *Log) Record(ctx context.Context, e Entry) {
 		return
 	}
 	if l.awaitSpace(ctx); l.accepted-l.settled >= 2*l.options.Queue {
+		l.noteLost(1)
 		l.options.Log.ErrorContext(ctx, "audit entry lost", "action", e.Action, "subject", e.Subject, "error", l.failure)
 		return
 	}
@@ -154,6 +165,7 @@ const batchDelay = 100 * time.Millisecond
 // write writes entries until the log is closed and none is left.
 func (l *Log) write() {
 	defer close(l.written)
+	defer func() { _ = l.spool.leave() }() // what it has is on the disk
 	ctx := context.Background()
 	for {
 		<-l.wake
@@ -191,6 +203,7 @@ func (l *Log) take() (entries []Entry, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entries, l.pending, l.spare = l.pending, l.spare, nil
+	l.taken = entries
 	return entries, l.closed && l.blocked == 0
 }
 
@@ -210,23 +223,38 @@ func (l *Log) reuse(entries []Entry) {
 const closeAttempts = 8
 
 func (l *Log) persist(ctx context.Context, batch []Entry) {
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.settled += len(batch)
-		l.done.Broadcast()
-	}()
+	kept := l.tryPersist(ctx, slices.Clone(batch)) // others read the entries meanwhile
+	l.mu.Lock()
+	l.settled += len(batch)
+	l.taken = l.taken[len(batch):]
+	if kept {
+		l.kept += len(batch)
+	}
+	l.done.Broadcast()
+	l.mu.Unlock()
+	l.emptySpool()
+}
+
+// tryPersist writes a batch. When the log is closed it gives up, and reports whether the next
+// process will write it.
+func (l *Log) tryPersist(ctx context.Context, batch []Entry) (kept bool) {
+	defer l.spoolWhileWaiting()()
 	wait := backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second}
 	for try := 1; ; try++ {
 		err := l.add(ctx, l.options.Node, batch)
 		l.setFailure(err)
 		if err == nil {
 			l.export(ctx, batch)
-			return
+			l.recordLost()
+			return false
+		}
+		if l.isClosed() && l.spoolNow() == nil {
+			l.options.Log.WarnContext(ctx, "audit entries kept for the next start", "entries", len(batch), "folder", l.spool.folder, "error", err)
+			return true
 		}
 		if try >= closeAttempts && l.isClosed() {
 			l.options.Log.ErrorContext(ctx, "audit entries lost", "entries", len(batch), "error", err)
-			return
+			return false
 		}
 		l.options.Log.WarnContext(ctx, "audit entries not written", "entries", len(batch), "error", err)
 		_ = l.options.Clock.Sleep(ctx, wait.Delay(try)) // ctx never ends

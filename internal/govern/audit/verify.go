@@ -11,8 +11,10 @@ import (
 type Verified struct {
 	Chain
 	Entries  int64    `json:"entries"`
-	Erased   int64    `json:"erased,omitempty"` // of them, those that retention erased, or in which a person was
-	Problems []string `json:"problems"`         // the first few
+	Erased   int64    `json:"erased,omitempty"`   // of them, those that retention erased
+	Redacted int64    `json:"redacted,omitempty"` // of them, those in which a person was who is erased
+	Lost     int64    `json:"lost,omitempty"`     // entries that could not be stored, as the log itself says
+	Problems []string `json:"problems"`           // the first few
 }
 
 // maxProblems bounds the problems that are reported per chain.
@@ -92,10 +94,14 @@ func (w *walk) row(r row) {
 	}
 	w.position(&e)
 	switch {
-	case e.isErased(), e.Redacted:
+	case e.isErased():
 		w.Erased++
+	case e.Redacted:
+		w.Redacted++
 	case !isSigned(r.entry, e.Hash):
 		w.problem("entry %d was changed", e.Seq)
+	case e.Action == Lost:
+		w.Lost += e.Size
 	}
 	if own := rowOf(&e, r.entry); e.Node == w.Node && own != r {
 		w.problem("entry %d was changed: its columns differ from it", r.seq)
