@@ -244,7 +244,7 @@ func checkAudit(t *testing.T, srv *Server, pseudonym string) {
 		t.Errorf("actions %v", actions)
 	}
 	verified, err := srv.audit.Verify(t.Context())
-	if err != nil || len(verified) != 1 || len(verified[0].Problems) > 0 || verified[0].Erased == 0 {
+	if err != nil || len(verified) != 1 || len(verified[0].Problems) > 0 || verified[0].Redacted == 0 {
 		t.Errorf("%+v, %v", verified, err)
 	}
 }

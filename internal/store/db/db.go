@@ -432,8 +432,13 @@ func (d *DB) LimitOutages(most time.Duration) {
 func (p *postgres) whileUnreachable(ctx context.Context, do func() error) error {
 	promised, _ := ctx.Value(outagesKey{}).(*Outages)
 	deadline := time.Now().Add(p.timeout)
+	var before error
 	for failures := 1; ; failures++ {
 		err := do()
+		if before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return before // it says why the time was not enough
+		}
+		before = err
 		if !isLost(err) || !p.mayWait(time.Now(), deadline, promised) {
 			return err
 		}
