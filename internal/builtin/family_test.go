@@ -17,6 +17,7 @@ var questions = map[string]string{
 	"approval_list":        "which scripts wait for approval",
 	"approval_status":      "was my script approved yet",
 	"call_tool":            "call a tool by its name",
+	"call_tool_read":       "call a tool that only reads",
 	"execute_code":         "run JavaScript that calls several tools",
 	"get_tool_definitions": "show the input schema of a tool",
 	"job_cancel":           "stop a running job",

@@ -187,7 +187,7 @@ func open(t *testing.T) toolFixture {
 		offer("music", map[string]string{"orpheus_generate": `{"type":"object"}`})
 	c := catalog.New(catalog.Options{Sources: []tool.Source{s}})
 	scriptFixture := newStudy(t, c)
-	set := toolset.NewSet("", servertools.Tools(s, c, nil, nil), searchtools.Tools(c, scriptFixture.results),
+	set := toolset.NewSet("", servertools.Tools(s, c, nil, nil), searchtools.Tools(c, findable(scriptFixture)),
 		scripttools.Tools(scriptFixture.runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
 		builtin.Results(scriptFixture.results, builtin.DefaultShown),
 		scripttools.Sessions(scriptFixture.sessions),
@@ -202,6 +202,11 @@ func open(t *testing.T) toolFixture {
 		}
 	}
 	return toolFixture{s, c, set, scriptFixture}
+}
+
+// findable are the options of the tools that find and call others, without a policy.
+func findable(f scriptFixture) searchtools.Options {
+	return searchtools.Options{Shapes: f.results, Reads: func(info *tool.Info) bool { return info.Hints.ReadOnly }}
 }
 
 // call runs a built-in tool through the catalog, as the hub does, and decodes the

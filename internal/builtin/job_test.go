@@ -134,7 +134,7 @@ func openJobs(t *testing.T) jobFixture {
 	})
 	set := toolset.NewSet("", jobtools.Tools(queue, scriptFixture.scripts, runner), jobtools.Schedules(queue, scriptFixture.published), scripttools.Preview(runner, scriptFixture.sessions, scriptFixture.scripts, c),
 		scripttools.Tools(runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
-		searchtools.Tools(c, scriptFixture.results), scripttools.Code(runner, scriptFixture.sessions, scripttools.CodeOptions{}))
+		searchtools.Tools(c, findable(scriptFixture)), scripttools.Code(runner, scriptFixture.sessions, scripttools.CodeOptions{}))
 	c.Add(set)
 	return jobFixture{toolFixture{catalog: c, set: set, scriptFixture: scriptFixture}, b, queue, folder}
 }

@@ -23,7 +23,7 @@ import (
 // The menus: which of our own tools clients are shown. Exposed and pinned tools are
 // listed in each of them.
 const (
-	MenuCode     = "code"     // four tools find, describe and call all others
+	MenuCode     = "code"     // five tools find, describe and call all others
 	MenuStandard = "standard" // also what an interactive agent uses most
 	MenuFull     = "full"     // all, with output schemas
 )
@@ -43,7 +43,10 @@ var menuTools = map[string][]string{
 		"session_create", "session_list", "script_store", "script_search", "mcp_list_upstreams"),
 }
 
-var codeMenu = []string{"search_tools", "get_tool_definitions", "call_tool", "execute_code"}
+var codeMenu = []string{"search_tools", "get_tool_definitions", tool.CallToolRead, tool.CallTool, "execute_code"}
+
+// reaching are the tools of the menus that reach all others.
+var reaching = codeMenu[3:]
 
 // chatTools are our own tools that the model of a chat may use: those that find and call
 // others, run code, and start and follow jobs. Tools for administration are not among
@@ -133,7 +136,7 @@ func (m *Menu) choose(ctx context.Context, menu string, all []tool.Info) []tool.
 	if menu == MenuFull {
 		return all
 	}
-	canReach := slices.ContainsFunc(all, func(info tool.Info) bool { return slices.Contains(codeMenu[2:], info.Name) })
+	canReach := slices.ContainsFunc(all, func(info tool.Info) bool { return slices.Contains(reaching, info.Name) })
 	few := m.scripts(ctx, all) <= m.options.Scripts
 	shown := []tool.Info{}
 	for i := range all {
@@ -166,17 +169,44 @@ func (m *Menu) isScript(ctx context.Context, name string) bool {
 }
 
 // withoutExtras removes what costs tokens and helps a model little from a definition: the
-// title, the output schema, and all annotations but the one by which clients decide
-// whether to ask before a call.
+// title, the output schema, and the bounds of arguments, which are checked all the same. The
+// tools of the menu code are marked for clients that search tools by themselves: they would
+// hide those that search, too.
 func withoutExtras(info tool.Info) tool.Info {
 	info.Title, info.Output = "", nil
-	for _, key := range []string{"title", "outputSchema", "annotations"} {
+	for _, key := range []string{"title", "outputSchema"} {
 		info.Raw = rawjson.Delete(info.Raw, key)
 	}
-	if info.Hints.ReadOnly {
-		info.Raw = rawjson.Set(info.Raw, "annotations", json.RawMessage(`{"readOnlyHint":true}`))
+	isMenu := slices.Contains(codeMenu, info.Name)
+	if isMenu {
+		info.Raw = rawjson.Set(info.Raw, "_meta", json.RawMessage(`{"anthropic/alwaysLoad":true}`))
 	}
+	info.Input = shorter(info.Input, isMenu)
+	info.Raw = rawjson.Set(info.Raw, "inputSchema", info.Input)
 	return info
+}
+
+// bounds are what the arguments of a schema need not be listed with.
+var bounds = []string{"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"}
+
+// plain are the arguments of the menu code whose names say enough.
+var plain = []string{"arguments", "code", "limit", "names"}
+
+// shorter removes from a schema the bounds of arguments, and that there are no others.
+func shorter(schema json.RawMessage, isMenu bool) json.RawMessage {
+	schema = rawjson.Delete(schema, "additionalProperties")
+	properties, _ := rawjson.Get(schema, "properties")
+	rawjson.Each(properties, func(name string, property json.RawMessage) bool {
+		for _, bound := range bounds {
+			property = rawjson.Delete(property, bound)
+		}
+		if isMenu && slices.Contains(plain, name) {
+			property = rawjson.Delete(property, "description")
+		}
+		properties = rawjson.Set(properties, name, property)
+		return true
+	})
+	return rawjson.Set(schema, "properties", properties)
 }
 
 // Call runs a tool.

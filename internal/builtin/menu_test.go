@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -57,7 +58,7 @@ func TestMenusAreSmall(t *testing.T) {
 	if instructions > 250 {
 		t.Errorf("the instructions have %d tokens, want at most 250", instructions)
 	}
-	for name, limit := range map[string]int{builtin.MenuCode: 700, builtin.MenuStandard: 2500} {
+	for name, limit := range map[string]int{builtin.MenuCode: 780, builtin.MenuStandard: 2600} {
 		infos, names, tokens := listed(t, h.menu(name))
 		if tokens+instructions > limit {
 			t.Errorf("menu %s: %d tokens, want at most %d", name, tokens+instructions, limit)
@@ -67,7 +68,7 @@ func TestMenusAreSmall(t *testing.T) {
 				t.Errorf("menu %s: %s has more than a model needs: %s", name, info.Name, info.Raw)
 			}
 		}
-		if name == builtin.MenuCode && !slices.Equal(names, []string{"call_tool", "execute_code", "get_tool_definitions", "search_tools"}) {
+		if name == builtin.MenuCode && !slices.Equal(names, []string{"call_tool", "call_tool_read", "execute_code", "get_tool_definitions", "search_tools"}) {
 			t.Errorf("menu code has %v", names)
 		}
 	}
@@ -77,6 +78,47 @@ func TestMenusAreSmall(t *testing.T) {
 	}
 	if i := slices.Index(names, "search_tools"); infos[i].Output == nil || !strings.Contains(string(infos[i].Raw), "outputSchema") {
 		t.Errorf("menu full has no output schemas: %s", infos[i].Raw)
+	}
+}
+
+// TestHintsAreExplicit checks that clients can tell what each tool of ours does, whatever
+// they take a missing hint for, and that those which search tools do not hide ours.
+func TestHintsAreExplicit(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	type shown struct {
+		Annotations map[string]bool
+		Meta        map[string]any `json:"_meta"`
+	}
+	for _, menu := range builtin.Menus {
+		infos, _, _ := listed(t, h.menu(menu))
+		for _, info := range infos {
+			var got shown
+			if err := json.Unmarshal(info.Raw, &got); err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Annotations) != 4 || got.Annotations["readOnlyHint"] == got.Annotations["destructiveHint"] && got.Annotations["readOnlyHint"] {
+				t.Errorf("menu %s: %s has %v", menu, info.Name, got.Annotations)
+			}
+			isMenu := slices.Contains([]string{"search_tools", "get_tool_definitions", "call_tool_read", "call_tool", "execute_code"}, info.Name)
+			if (got.Meta["anthropic/alwaysLoad"] == true) != (isMenu && menu != builtin.MenuFull) {
+				t.Errorf("menu %s: %s has _meta %v", menu, info.Name, got.Meta)
+			}
+			if want, isRelay := map[string]bool{"call_tool": false, "execute_code": false, "call_tool_read": true}[info.Name]; isRelay && got.Annotations["readOnlyHint"] != want {
+				t.Errorf("menu %s: %s has %v", menu, info.Name, got.Annotations)
+			}
+		}
+	}
+}
+
+// TestBoundsThatAreNotListedHold checks that arguments are checked with the whole schema.
+func TestBoundsThatAreNotListedHold(t *testing.T) {
+	t.Parallel()
+	m := open(t).menu(builtin.MenuCode)
+	for name, args := range map[string]string{"get_tool_definitions": `{"names":[]}`, "execute_code": `{"code":"1","timeout_ms":0}`, "call_tool": `{"name":"job_list","args":{}}`} {
+		if _, err := m.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: name}, Args: json.RawMessage(args)}); fault.CodeOf(err) != fault.InvalidParams {
+			t.Errorf("%s %s: %v", name, args, err)
+		}
 	}
 }
 
@@ -125,7 +167,7 @@ func TestAClientCanAskForAnotherMenu(t *testing.T) {
 	m := h.menu(builtin.MenuCode)
 	first, _ := m.Tools(t.Context())
 	full, _ := m.Tools(tool.WithMenu(t.Context(), builtin.MenuFull))
-	if len(first) != 4 || len(full) < 40 {
+	if len(first) != 5 || len(full) < 40 {
 		t.Errorf("%d tools, %d in full", len(first), len(full))
 	}
 	if again, _ := m.Tools(t.Context()); &first[0] != &again[0] {
@@ -147,7 +189,7 @@ func TestPublishedScriptsAreListedWhileTheyAreFew(t *testing.T) {
 	}
 	h.catalog.Refresh(t.Context())
 	m := h.menu(builtin.MenuCode)
-	for most, want := range map[int]int{0: 4, 1: 4, 2: 6, 10: 6} {
+	for most, want := range map[int]int{0: 5, 1: 5, 2: 7, 10: 7} {
 		m.Set(builtin.MenuCode, most)
 		if _, names, _ := listed(t, m); len(names) != want {
 			t.Errorf("list_scripts = %d: %v", most, names)
@@ -178,7 +220,7 @@ func TestCosts(t *testing.T) {
 		t.Fatalf("%s, %v", text, err)
 	}
 	code, standard, full := costs.Menus[0], costs.Menus[1], costs.Menus[2]
-	if costs.Menu != builtin.MenuStandard || code.Tools != 4 || code.Tokens != code.Own+code.Instructions || standard.Tokens <= code.Tokens || full.Tokens <= standard.Tokens || costs.All <= full.Tokens {
+	if costs.Menu != builtin.MenuStandard || code.Tools != 5 || code.Tokens != code.Own+code.Instructions || standard.Tokens <= code.Tokens || full.Tokens <= standard.Tokens || costs.All <= full.Tokens {
 		t.Errorf("%+v", costs)
 	}
 	if u := costs.Upstreams[0]; u.Namespace != "crowd" || len(u.Tools) != 5 || u.Tokens < 5*u.Tools[4].Tokens || u.Tools[0].TypeScript == 0 {

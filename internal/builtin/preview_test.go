@@ -119,7 +119,7 @@ func (s *stage) reopen(t *testing.T) {
 	s.sessions, err = session.Open(t.Context(), s.database, s.runner, session.Options{})
 	must(err)
 	s.set = toolset.NewSet("", scripttools.Tools(s.runner, s.scripts, s.published, s.sessions), scripttools.Sessions(s.sessions),
-		scripttools.Preview(s.runner, s.sessions, s.scripts, c), searchtools.Tools(c, nil), approvaltools.Tools(s.approvals, s.sessions))
+		scripttools.Preview(s.runner, s.sessions, s.scripts, c), searchtools.Tools(c, findable(scriptFixture{})), approvaltools.Tools(s.approvals, s.sessions))
 	c.Add(s.set)
 	c.Add(s.published)
 }

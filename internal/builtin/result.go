@@ -81,7 +81,7 @@ func (t resultTools) part(ctx context.Context, call tool.Call, in resultReadIn) 
 }
 
 // bounded are the tools whose results may have any size.
-var bounded = []string{"lua_eval", "execute_code", "call_tool", "lua_execute", "job_status"}
+var bounded = []string{"lua_eval", "execute_code", tool.CallToolRead, tool.CallTool, "lua_execute", "job_status"}
 
 // LimitedSet is a set that limits the size of results shown to models. A larger
 // result is stored, and its handle, shape and beginning are shown. Scripts, and
@@ -161,7 +161,7 @@ func limitOutput(answer json.RawMessage, limit int) (shorter json.RawMessage, te
 
 // sourceOf returns the tool a result came from.
 func sourceOf(call tool.Call) string {
-	if name, ok := rawjson.GetText(call.Args, "name"); ok && call.Ref.Name == "call_tool" {
+	if name, ok := rawjson.GetText(call.Args, "name"); ok && call.Ref.IsRelay() {
 		return redact.Cut(name, 128)
 	}
 	return call.Ref.String()

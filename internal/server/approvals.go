@@ -131,7 +131,7 @@ func directCall(ctx context.Context, i *tool.Invocation) script.DirectCall {
 // asksItself reports whether a tool of ours asks for what it leads to, or is needed to
 // decide.
 func asksItself(info *tool.Info) bool {
-	return info.Space == "" && (info.Name == "call_tool" || strings.HasPrefix(info.Name, "approval_") || runsCode(info.Name))
+	return info.Ref.IsRelay() || info.Space == "" && (strings.HasPrefix(info.Name, "approval_") || runsCode(info.Name))
 }
 
 // approved reports whether a call was approved: by itself, or as an effect of a script.

@@ -30,7 +30,7 @@ var endless = map[string]bool{"/mcp/sse": true, "GET /debug/pprof/profile": true
 var matrixTools = map[string]string{
 	"approval_decide": `{"approval_id":"APPROVAL","decision":"allow"}`, "approval_delegate": `{"role":"finance","to":"person:x","until":"1d"}`, "approval_forget": `{"id":"RULE"}`,
 	"approval_list": `{}`, "approval_status": `{"approval_id":"APPROVAL"}`,
-	"call_tool": `{"name":"job_status","arguments":{"job_id":"JOB"}}`, "execute_code": `{"language":"lua","code":"return 1","session_id":"SESSION"}`,
+	"call_tool": `{"name":"job_status","arguments":{"job_id":"JOB"}}`, "call_tool_read": `{"name":"job_status","arguments":{"job_id":"JOB"}}`, "execute_code": `{"language":"lua","code":"return 1","session_id":"SESSION"}`,
 	"get_tool_definitions": `{"names":["job_status"]}`,
 	"job_cancel":           `{"job_id":"LATER"}`, "job_journal": `{"job_id":"JOB"}`, "job_list": `{}`, "job_logs": `{"job_id":"JOB"}`,
 	"job_poll": `{"job_ids":["JOB"],"timeout_ms":1}`, "job_replay": `{"job_id":"JOB"}`, "job_stats": `{}`, "job_status": `{"job_id":"JOB"}`, "job_undo": `{"job_id":"JOB"}`, "job_resume": `{"job_id":"JOB"}`,

@@ -53,7 +53,7 @@ func (in *parts) registerTools() {
 	c := &in.config.Scripts
 	families := [][]toolset.Tool{
 		servertools.Tools(in.upstreams, in.catalog, servertools.AllowHosts(in.config.MCP.AllowedHosts), in.orgUpstreams()),
-		searchtools.Tools(in.catalog, in.results),
+		searchtools.Tools(in.catalog, searchtools.Options{Shapes: in.results, Reads: in.policy.Reads, Await: in.awaitTools}),
 		builtin.Results(in.results, in.config.MCP.ResultKB<<10),
 		scripttools.Tools(in.scripts.runner, in.scripts.store, in.scripts.published, in.scripts.sessions),
 		scripttools.Sessions(in.scripts.sessions),

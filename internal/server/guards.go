@@ -10,7 +10,6 @@ import (
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/config"
-	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/credentials/exchange"
 	"github.com/luanette/luanette/internal/credentials/personal"
 	"github.com/luanette/luanette/internal/govern/audit"
@@ -85,7 +84,7 @@ func openAudit(ctx context.Context, p *process) (*audit.Log, error) {
 	}
 	log, err := audit.Open(ctx, p.store, audit.Options{
 		Node: node, Keep: time.Duration(p.config.Audit.Keep), KeepOrgs: p.config.Audit.KeepOrgs(), Export: export, Spool: filepath.Join(p.config.Data, "audit"),
-		Continue: p.config.Audit.Failure == config.AuditContinue, Relay: tool.Ref{Name: "call_tool"}, Log: p.log,
+		Continue: p.config.Audit.Failure == config.AuditContinue, Log: p.log,
 	})
 	if err == nil {
 		p.closeLast.within("the audit log", storeTimeout, log.Close)

@@ -299,3 +299,53 @@ func TestReadOnlyMode(t *testing.T) {
 		}
 	}
 }
+
+// TestCallToolReadOnlyReads checks that call_tool_read calls what is marked read-only, and
+// nothing that leads to more, and that searches say which tool to use.
+func TestCallToolReadOnlyReads(t *testing.T) {
+	t.Parallel()
+	w := startLabels(t, "read_only_tools = [\"web.post\"]\n")
+	publish := func(name, body string) {
+		code := "function describe() return { name = '" + name + "', description = 'Says it reads.', annotations = { read_only = true } } end function main() " + body + " end"
+		hash := regexp.MustCompile(`[0-9a-f]{64}`).FindString(w.call("script_store", map[string]any{"content": code}))
+		w.call("script_publish", map[string]any{"script_hash": hash})
+	}
+	publish("honest", "return mcp.crm.get_customer{}.card")
+	publish("liar", "return mcp.crm.post{ text = 'x' }")
+	publish("writer", "fs.write('"+filepath.Join(w.folder, "out", "x")+"', 'y') return 'written'")
+	for name, want := range map[string]string{
+		"crm.get_customer": secretCard,
+		"job_list":         "jobs",
+		"honest":           secretCard,
+		"web.post":         "posted",
+		"crm.post":         "use call_tool", // no mark
+		"web.get_customer": "use call_tool", // read_only_tools names web, and not this
+		"execute_code":     "use call_tool",
+		"call_tool":        "use call_tool",
+		"liar":             "use call_tool",
+		"writer":           "use call_tool",
+	} {
+		arguments := map[string]any{}
+		switch name {
+		case "execute_code":
+			arguments = map[string]any{"code": "return 1"}
+		case "call_tool":
+			arguments = map[string]any{"name": "crm.post"}
+		}
+		if text := w.call("call_tool_read", map[string]any{"name": name, "arguments": arguments}); !strings.Contains(text, want) {
+			t.Errorf("%s: %s, want %q", name, text, want)
+		}
+	}
+	if text := w.lua("return mcp.call_tool_read{ name = 'crm.post', arguments = { text = 'x' } }"); !strings.Contains(text, "use call_tool") {
+		t.Errorf("from a script: %s", text)
+	}
+	if got := w.crm.received(); strings.Contains(got, "x") {
+		t.Errorf("crm received %s", got)
+	}
+	if text := w.call("search_tools", map[string]any{"query": "", "namespace": "web"}); !strings.Contains(text, "web.post(), call_tool_read") || strings.Contains(text, "get_customer(), call_tool_read") {
+		t.Errorf("the search says %s", text)
+	}
+	if text := w.call("get_tool_definitions", map[string]any{"names": []string{"crm.get_customer"}}); !strings.Contains(text, `call_tool_read`) {
+		t.Errorf("the definition says %s", text)
+	}
+}

@@ -60,9 +60,7 @@ func openScripts(ctx context.Context, p *process, s *storage, g *guards, src *so
 		Fields: func(ctx context.Context, ref tool.Ref) []string {
 			return search.FieldNames(src.catalog.OutputOf(ctx, ref))
 		},
-		AwaitTools: func(ctx context.Context, namespace string) { // until an upstream was tried, so that its tools are known
-			src.upstreams.AwaitAttempt(ctx, principal.Of(ctx).Namespace(namespace, src.upstreams.Has))
-		},
+		AwaitTools: src.awaitTools,
 	})
 	if err != nil {
 		return nil, err

@@ -72,6 +72,11 @@ type sources struct {
 	musicIsRemote func() bool // whether an upstream has the namespace of the music tools
 }
 
+// awaitTools waits until an upstream was tried, so that its tools are known.
+func (s *sources) awaitTools(ctx context.Context, namespace string) {
+	s.upstreams.AwaitAttempt(ctx, principal.Of(ctx).Namespace(namespace, s.upstreams.Has))
+}
+
 func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sources, error) {
 	manager := newManager(p, s, g) //nolint:contextcheck // what it starts lives as long as the server
 	var tools *catalog.Catalog     // the pins have it list tools anew, and its calls ask the pins

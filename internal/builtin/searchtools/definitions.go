@@ -39,6 +39,7 @@ type Definition struct {
 	Learned     toolset.Object `json:"learned_output_schema,omitempty" jsonschema:"type of its results so far; it has no output schema"`
 	LearnedFrom int            `json:"learned_from,omitempty" jsonschema:"number of those results"`
 	Annotations toolset.Object `json:"annotations,omitempty"`
+	CallWith    string         `json:"call_with,omitempty" jsonschema:"call_tool_read if it only reads; otherwise call_tool calls it"`
 	Stale       bool           `json:"stale,omitempty" jsonschema:"its server is currently disconnected"`
 }
 
@@ -63,6 +64,9 @@ func (t *Definition) write(b *strings.Builder) {
 	}
 	if len(t.Annotations) > 0 {
 		fmt.Fprintf(b, "annotations: %s\n", t.Annotations)
+	}
+	if t.CallWith != "" {
+		fmt.Fprintf(b, "call it with %s\n", t.CallWith)
 	}
 	if t.Stale {
 		b.WriteString("its server is currently disconnected\n")
@@ -110,7 +114,9 @@ func (d discovery) definitions(ctx context.Context, _ tool.Call, in definitionsI
 			continue
 		}
 		if in.Format == "" || in.Format == "json" {
-			all.Tools = append(all.Tools, d.definitionOf(&info))
+			def := d.definitionOf(&info)
+			def.CallWith = d.callWith(ctx, &info)
+			all.Tools = append(all.Tools, def)
 		} else {
 			declared = append(declared, d.declared(&info))
 		}
@@ -135,10 +141,10 @@ func (d discovery) declared(info *tool.Info) typedecl.Tool {
 }
 
 func (d discovery) learned(info *tool.Info) (results.Learned, bool) {
-	if d.shapes == nil || info.Output != nil {
+	if d.options.Shapes == nil || info.Output != nil {
 		return results.Learned{}, false
 	}
-	return d.shapes.Learned(info.Ref)
+	return d.options.Shapes.Learned(info.Ref)
 }
 
 // suggestions returns the names that a tool_not_found error suggests.

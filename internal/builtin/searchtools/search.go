@@ -26,23 +26,41 @@ import (
 //go:embed *.md
 var texts embed.FS
 
+// Options are what the tools need to know beyond the catalog.
+type Options struct {
+	Shapes *results.Store        // learned shapes of results; nil: none
+	Reads  func(*tool.Info) bool // whether a tool is read-only
+	// Await waits until the tools of a namespace are known, or cannot be; may be nil.
+	Await func(ctx context.Context, namespace string)
+}
+
 // Tools makes the tools that find and call other tools.
-func Tools(c *catalog.Catalog, s *results.Store) []toolset.Tool {
-	d := discovery{c, s}
+func Tools(c *catalog.Catalog, o Options) []toolset.Tool {
+	d := discovery{c, o}
 	return []toolset.Tool{
 		toolset.Define(texts, "search_tools", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.search),
 		toolset.Define(texts, "get_tool_definitions", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.definitions),
-		toolset.Relay(texts, "call_tool", tool.Hints{}, d.call),
+		toolset.Relay(texts, tool.CallToolRead, tool.Hints{ReadOnly: true}, d.callRead),
+		toolset.Relay(texts, tool.CallTool, tool.Hints{}, d.call),
 	}
 }
 
 type discovery struct {
 	catalog *catalog.Catalog
-	shapes  *results.Store
+	options Options
+}
+
+// callWith is the tool that calls a tool, if it is not call_tool.
+func (d discovery) callWith(ctx context.Context, info *tool.Info) string {
+	real := *info
+	if real.Ref = d.catalog.Real(ctx, info.Ref); d.options.Reads(&real) {
+		return tool.CallToolRead
+	}
+	return ""
 }
 
 type searchIn struct {
-	Query     string   `json:"query,omitempty" jsonschema:"what it should do; empty lists all"`
+	Query     string   `json:"query,omitempty" jsonschema:"what it should do"`
 	Queries   []string `json:"queries,omitempty" jsonschema:"wordings: goal, verb, likely nouns" max:"5"`
 	Namespace string   `json:"namespace,omitempty" jsonschema:"server"`
 	Limit     int      `json:"limit,omitempty" jsonschema:"default 8"`
@@ -90,9 +108,10 @@ func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found,
 	f := Found{Tools: make([]FoundTool, len(hits)), Total: total, Servers: servers(result.Spaces), Steps: stepsOf(result)}
 	used := map[string]bool{}
 	for i, h := range hits {
+		with := d.callWith(ctx, &h.Info)
 		f.Tools[i] = FoundTool{
 			Name: h.Ref.String(), Script: inScripts(h.Ref), Signature: typedecl.Signature(h.Input), Description: builtin.Brief(h.Description, foundLength),
-			Distinct: strings.Join(h.Distinct, " "), ReadOnly: h.Hints.ReadOnly, Stale: h.Stale,
+			Distinct: strings.Join(h.Distinct, " "), ReadOnly: with != "", CallWith: with, Stale: h.Stale,
 		}
 		if h.Space == "" {
 			f.Tools[i].Family = familyOf(h.Name)
@@ -157,8 +176,19 @@ func (d discovery) unknownNamespace(ctx context.Context, namespace string) error
 }
 
 type callIn struct {
-	Name      string         `json:"name" jsonschema:"as search_tools gives it, such as namespace.tool"`
+	Name      string         `json:"name" jsonschema:"namespace.tool"`
 	Arguments toolset.Object `json:"arguments,omitempty" jsonschema:"as its input schema says"`
+}
+
+// callRead calls a tool that only reads, whatever it leads to. While its server starts, that
+// is not known.
+func (d discovery) callRead(ctx context.Context, call tool.Call, in callIn) (tool.Result, error) {
+	if space, _, found := strings.Cut(strings.TrimPrefix(in.Name, "mcp."), "."); found && d.options.Await != nil {
+		if _, err := d.catalog.Resolve(ctx, in.Name); err != nil {
+			d.options.Await(ctx, space)
+		}
+	}
+	return d.call(tool.OnlyReading(ctx), call, in)
 }
 
 func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Result, error) {
@@ -211,13 +241,14 @@ type FoundStep struct {
 
 // FoundTool is one tool found, in short form.
 type FoundTool struct {
-	Name        string `json:"name" jsonschema:"for get_tool_definitions and call_tool"`
+	Name        string `json:"name" jsonschema:"for get_tool_definitions and to call it"`
 	Script      string `json:"script,omitempty" jsonschema:"how scripts write it, if not mcp.NAME"`
 	Signature   string `json:"signature" jsonschema:"arguments it takes; a question mark marks optional ones"`
 	Description string `json:"description" jsonschema:"beginning of the description"`
 	Distinct    string `json:"distinct,omitempty"`
 	Family      string `json:"family,omitempty" jsonschema:"of a tool of our own"`
-	ReadOnly    bool   `json:"read_only,omitempty" jsonschema:"it is marked read-only"`
+	ReadOnly    bool   `json:"read_only,omitempty" jsonschema:"it only reads"`
+	CallWith    string `json:"call_with,omitempty" jsonschema:"call_tool_read if it only reads; otherwise call_tool calls it"`
 	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is currently disconnected"`
 }
 
@@ -238,6 +269,9 @@ func (f Found) Text() string {
 		if t.Distinct != "" {
 			fmt.Fprintf(&b, " [%s]", t.Distinct)
 		}
+		if t.CallWith != "" {
+			b.WriteString(", " + t.CallWith)
+		}
 		fmt.Fprintf(&b, "\n  %s\n", t.Description)
 	}
 	f.overview(&b)
@@ -257,7 +291,7 @@ func inScripts(ref tool.Ref) string {
 
 // foundLength is how much of a description search_tools shows, in bytes: eight tools must
 // fit into 600 tokens.
-const foundLength = 120
+const foundLength = 115
 
 func servers(spaces []search.Space) []FoundServer {
 	var all []FoundServer
@@ -312,7 +346,7 @@ type Family struct {
 
 // families are all our own tools; those that start something first.
 var families = []Family{
-	{findingFamily, []string{"search_tools", "get_tool_definitions", "call_tool", "result_read"}},
+	{findingFamily, []string{"search_tools", "get_tool_definitions", tool.CallToolRead, tool.CallTool, "result_read"}},
 	{"code", []string{"execute_code", "lua_eval", "lua_preview", "lua_help"}},
 	{"jobs", []string{"lua_execute", "job_poll", "job_status", "job_list", "job_stats", "job_logs", "job_cancel", "job_journal", "job_replay", "job_undo", "job_resume", "trace_get"}},
 	{"schedules", []string{"schedule_list", "schedule_pause", "schedule_resume", "schedule_remove"}},

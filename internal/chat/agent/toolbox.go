@@ -201,7 +201,7 @@ func (b *toolbox) shown(name string) string {
 // called returns the display name of the tool that a call is about: that of call_tool names
 // another one.
 func (b *toolbox) called(use llm.Use) string {
-	if b.refs[use.Name] == (tool.Ref{Name: "call_tool"}) {
+	if b.refs[use.Name].IsRelay() {
 		if name, ok := rawjson.GetText(use.Input, "name"); ok && name != "" {
 			return name
 		}

@@ -32,6 +32,16 @@ func (r Ref) String() string {
 	return r.Space + "." + r.Name
 }
 
+// Our own tools that call the tool whose name is in their arguments. CallToolRead calls only
+// those that read.
+const (
+	CallTool     = "call_tool"
+	CallToolRead = "call_tool_read"
+)
+
+// IsRelay reports whether r is one of them.
+func (r Ref) IsRelay() bool { return r.Space == "" && (r.Name == CallTool || r.Name == CallToolRead) }
+
 // ScriptPath is how scripts in Lua and JavaScript write the tool: mcp.files.read, or
 // mcp.files["read-all"] where a name is no identifier, or a reserved word of Lua.
 func (r Ref) ScriptPath() string {
@@ -281,6 +291,16 @@ func MenuOf(ctx context.Context) string {
 	name, _ := ctx.Value(menuKey{}).(string)
 	return name
 }
+
+type readingKey struct{}
+
+// OnlyReading returns a context for calls that may only lead to what is read-only.
+func OnlyReading(ctx context.Context) context.Context {
+	return context.WithValue(ctx, readingKey{}, true)
+}
+
+// IsOnlyReading reports whether ctx is within OnlyReading.
+func IsOnlyReading(ctx context.Context) bool { return ctx.Value(readingKey{}) != nil }
 
 // Scope limits what a call may lead to. It is part of the context, so that a script or
 // a tool that calls tools cannot reach further than its caller. It must be safe for

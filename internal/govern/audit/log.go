@@ -13,7 +13,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/clock"
-	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -31,7 +30,6 @@ type Options struct {
 	// process; "" keeps them in memory.
 	Spool  string
 	Export slog.Handler // gets every entry after it is stored; may be nil
-	Relay  tool.Ref     // a tool that only calls others, which are checked themselves
 	Clock  clock.Clock  // nil is the machine's
 	Log    *slog.Logger // nil discards
 }

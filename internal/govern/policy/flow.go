@@ -111,11 +111,16 @@ func (p *Policy) Check(ctx context.Context, e host.Effect) error {
 // admit applies the rules to an effect that is not a tool call.
 func (s *Settings) admit(ctx context.Context, e host.Effect) error {
 	who := principal.Of(ctx)
-	if !s.applies(who) || lookup(e) {
-		return nil
-	}
 	ref := tool.Ref{Name: e.DisplayName()}
 	harmless := e.Kind == host.Read || e.TempOnly
+	switch {
+	case lookup(e):
+		return nil
+	case tool.IsOnlyReading(ctx) && !harmless:
+		return notReading(ref)
+	case !s.applies(who):
+		return nil
+	}
 	if d := s.decideFor(who, ref, "", harmless); d.Verdict == Deny {
 		return d.refusal(ref)
 	}

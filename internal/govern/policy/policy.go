@@ -159,11 +159,13 @@ func (p *Policy) Hides(who principal.Principal) func(info *tool.Info) bool {
 // delegates reports whether one of our tools does nothing itself but run a script or call
 // another tool.
 func (p *Policy) delegates(info *tool.Info) bool {
-	return info.RunsScript || info.Space == "" && (info.Name == callTool || p.runs(info.Name))
+	return info.RunsScript || info.Ref.IsRelay() || info.Space == "" && p.runs(info.Name)
 }
 
-// callTool is our own tool that calls the one its arguments name.
-const callTool = "call_tool"
+// Reads reports whether a tool is read-only, by the marks of the administrator or its own.
+func (p *Policy) Reads(info *tool.Info) bool {
+	return p.settings.Load().harmless(info.Ref, subjects(info.Ref, info.Original), info.Hints.ReadOnly)
+}
 
 func (s *Settings) decide(who, subjects []string, ref tool.Ref, harmless bool) Decision {
 	harmless = s.harmless(ref, subjects, harmless)
@@ -222,6 +224,9 @@ func (s *Settings) harmless(ref tool.Ref, subjects []string, claims bool) bool {
 func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (context.Context, Decision, error) {
 	s := p.settings.Load()
 	d := Decision{Verdict: Allow}
+	if tool.IsOnlyReading(ctx) && !s.harmless(info.Ref, subjects(info.Ref, info.Original), info.Hints.ReadOnly) {
+		return ctx, Decision{Verdict: Deny, Rule: tool.CallToolRead}, notReading(info.Ref)
+	}
 	if who := principal.Of(ctx); s.applies(who) {
 		d = s.decideFor(who, info.Ref, info.Original, info.Hints.ReadOnly || p.delegates(info))
 		if err := d.refusal(info.Ref); err != nil {
@@ -245,6 +250,12 @@ func (d Decision) refusal(ref tool.Ref) error {
 	}
 	return fault.New(fault.Denied, "%s is not allowed: %s", ref, cmp.Or(d.Reason, d.Rule)).
 		WithHint("%s decided; `luanette policy check %s` explains it", d.Rule, ref)
+}
+
+// notReading refuses what is not read-only where only reading is allowed.
+func notReading(ref tool.Ref) error {
+	return fault.New(fault.Denied, "%s may change something, and %s only reads", ref, tool.CallToolRead).
+		WithHint("use %s", tool.CallTool)
 }
 
 // Settings are the current settings. They are shared: read, never write.

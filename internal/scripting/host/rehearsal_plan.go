@@ -137,31 +137,31 @@ func (e Effect) Tool() (ref tool.Ref, ok bool) {
 // CalledTool returns the tool that the arguments of a call name.
 func CalledTool(args Args) tool.Ref { return calledTool(Effect{Args: args.Values}) }
 
-// relay is our own tool that calls whichever tool its arguments name.
-const relay = "call_tool"
-
-// calledTool returns the tool that e calls, directly or through relay.
+// calledTool returns the tool that e calls, directly or through one that relays calls.
 func calledTool(e Effect) tool.Ref {
 	space, _ := argument(e, 0).(string)
 	name, _ := argument(e, 1).(string)
-	if space != "" || name != relay {
-		return tool.Ref{Space: space, Name: name}
+	direct := tool.Ref{Space: space, Name: name}
+	if !direct.IsRelay() {
+		return direct
 	}
 	if ref, _, ok := RelayedCall(Args{Values: e.Args}); ok {
 		return ref
 	}
-	return tool.Ref{Name: name}
+	return direct
 }
 
-// RelayedCall returns the tool that a call of relay calls, with its arguments; ok is
-// false if the call is not one of relay.
+// RelayedCall returns the tool that a relaying tool calls, with its arguments; ok is false
+// if the call is not one of such a tool.
 func RelayedCall(args Args) (ref tool.Ref, arguments json.RawMessage, ok bool) {
 	raw, _ := args.At(3).(json.RawMessage)
 	var relayed struct {
 		Name      string
 		Arguments json.RawMessage
 	}
-	if args.At(1) != "" || args.At(2) != relay || json.Unmarshal(raw, &relayed) != nil {
+	space, _ := args.At(1).(string)
+	name, _ := args.At(2).(string)
+	if !(tool.Ref{Space: space, Name: name}).IsRelay() || json.Unmarshal(raw, &relayed) != nil {
 		return ref, nil, false
 	}
 	if space, name, ok := strings.Cut(strings.TrimPrefix(relayed.Name, "mcp."), "."); ok {
