@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin/approvaltools"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // approvalCommand is `luanette approval`: it lists and decides the requests of
@@ -107,7 +111,28 @@ func (c *decideArg) Run(ctx context.Context, proc *process, k *kong.Context) err
 	if c.Remember != "" {
 		args["remember"] = c.Remember
 	}
-	return c.callAbout(ctx, proc, "approval_decide", args, subject{"approval_id", c.ID, approvalID})
+	view, err := c.resultAbout(ctx, proc, "approval_decide", args, subject{"approval_id", c.ID, approvalID})
+	if err == nil {
+		err = c.print(proc, view)
+	}
+	if err != nil || args["decision"] == "deny" {
+		return err
+	}
+	return runFailed(view)
+}
+
+// runFailed returns why a run that was approved has failed, or nil.
+func runFailed(view tool.View) error {
+	var decided struct {
+		Outcome struct {
+			Error *script.ResumeError `json:"error"`
+		} `json:"outcome"`
+	}
+	if json.Unmarshal(view.Structured, &decided) != nil || decided.Outcome.Error == nil { // it goes on, or was a direct call
+		return nil
+	}
+	why := decided.Outcome.Error
+	return fault.New(fault.Code(why.Code), "approved, but the run failed: %s", why.Message).WithHint("%s", why.Hint)
 }
 
 type approvalForgetCommand struct{ approvalArg }

@@ -204,6 +204,33 @@ func TestLabelsAllowAcceptedFlows(t *testing.T) {
 	}
 }
 
+// TestApprovedRunsHaveTheirOwnLabels has a run wait that read nothing labelled: it goes on
+// after the decision, although whoever decides has read the plans of others. One that did read
+// is refused, and the decision says so.
+func TestApprovedRunsHaveTheirOwnLabels(t *testing.T) {
+	t.Parallel()
+	w := startLabels(t, "[[policy]]\ntool = \"web.*\"\ndo = \"approve\"\n")
+	id := regexp.MustCompile(`a-[a-z2-7]{12,}`)
+	decide := func(code string) string {
+		t.Helper()
+		waits := w.lua(code)
+		if !id.MatchString(waits) {
+			t.Fatalf("does not wait: %s", waits)
+		}
+		return w.call("approval_decide", map[string]any{"approval_id": id.FindString(waits), "decision": "allow"})
+	}
+	if answer := decide(`return mcp.web.post{text="own"}`); strings.Contains(answer, "failed") || !strings.Contains(w.web.received(), "own") {
+		t.Errorf("%s; posted %q", answer, w.web.received())
+	}
+	if answer := w.lua(readCard + `return mcp.web.post{text=c}`); !strings.Contains(answer, "secret must not go to web: crm.get_customer") {
+		t.Errorf("labelled data: %s", answer)
+	}
+	answer := decide(`mcp.web.post{text="first"}; local c = mcp.crm.get_customer{}.card; return mcp.mail.post{text=c} and mcp.web.post{text=c}`)
+	if !strings.Contains(answer, "The script failed (script_error): ") || !strings.Contains(answer, "crm.get_customer") {
+		t.Errorf("a run that failed: %s", answer)
+	}
+}
+
 // TestLabelErrorNamesThePath checks that the error names where the data was read and where
 // it was sent.
 func TestLabelErrorNamesThePath(t *testing.T) {

@@ -329,7 +329,7 @@ func outcomeText(raw toolset.JSON) string {
 	case o.Status == script.StatusWaiting:
 		lines = append(lines, "The script waits for another approval.")
 	case o.Error != nil:
-		lines = append(lines, "The script failed: "+o.Error.Message)
+		lines = append(lines, fmt.Sprintf("The script failed (%s): %s", o.Error.Code, o.Error.Message))
 	default:
 		lines = append(lines, "Result: "+script.Pretty(o.Result))
 	}
