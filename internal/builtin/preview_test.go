@@ -148,7 +148,7 @@ func (changeable) List() []host.UpstreamStatus               { return nil }
 // storing is a Contents that counts writes.
 type storing struct{ changes *atomic.Int64 }
 
-func (s storing) Put(context.Context, io.Reader, string) (host.Content, error) {
+func (s storing) Put(context.Context, io.Reader, host.Stored) (host.Content, error) {
 	s.changes.Add(1)
 	return host.Content{}, nil
 }

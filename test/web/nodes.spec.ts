@@ -36,7 +36,7 @@ test('nodes are listed, and events of one are shown live on the page of the othe
   const hash = String(stored.hash ?? stored.script_hash)
   const started = await elm.call('lua_execute', { script_hash: hash }) // the page is not reloaded
   await expect(page.getByRole('link', { name: 'planted' })).toBeVisible()
-  await expect(page.getByRole('row', { name: /planted/ })).toContainText('complete')
+  await expect(page.getByRole('row', { name: /planted/ })).toContainText('done')
   expect(started.job_id).toBeTruthy()
 
   await page.goto(`${oak.address}/#/`)

@@ -247,6 +247,8 @@ test('everything can be reached by keyboard', async ({ page }) => {
   await page.keyboard.press('Tab')
   await expect(page.getByRole('link', { name: 'Skip to content' })).toBeFocused()
   await page.keyboard.press('Tab') // the mark
+  await page.keyboard.press('Tab')
+  await expect(page.getByRole('button', { name: 'Search or run' })).toBeFocused()
   for (const name of ['Overview', 'Servers', 'Tools']) {
     await page.keyboard.press('Tab')
     await expect(page.getByRole('navigation').getByRole('link', { name })).toBeFocused()

@@ -2,13 +2,35 @@
 import { expect, test } from '@playwright/test'
 import { Batcher } from '../../internal/ui/web/src/batch'
 import { describe, latestLines } from '../../internal/ui/web/src/describe'
-import { moment, when } from '../../internal/ui/web/src/format'
+import { isNumeric, readTable, tableOf, textOf, typeName, viewOf } from '../../internal/ui/web/src/contents'
+import { duration, moment, until, when } from '../../internal/ui/web/src/format'
 
-test('times are written as commands print them, in every locale', () => {
+test('times are short when they are near, in every locale', () => {
   const noon = new Date(2026, 10, 5, 12, 3, 9)
-  expect(moment(new Date(2026, 10, 5))).toBe('2026-11-05 00:00:00')
-  expect(when(noon, new Date(2026, 10, 5, 14))).toBe('12:03:09')
-  expect(when(noon, new Date(2026, 10, 6))).toBe('2026-11-05 12:03:09')
+  expect(when(noon, new Date(2026, 10, 5, 14))).toBe('12:03')
+  expect(when(noon, new Date(2026, 10, 6))).toBe('5 Nov, 12:03')
+  expect(when(noon, new Date(2027, 0, 6))).toBe('5 Nov 2026, 12:03')
+  expect(moment(new Date(2026, 10, 5))).toBe('5 Nov 2026, 00:00:00')
+  expect(until(new Date(2026, 10, 5, 14), noon.getTime())).toBe('in 1 h 56 min')
+  expect(until(new Date(2026, 10, 12, 14), noon.getTime())).toBe('on 12 Nov, 14:00')
+  expect([112_000, 151_000, 3_600_000, 60_840_000].map(duration)).toEqual(['1 min 52 s', '2 min 31 s', '1 h', '16 h 54 min'])
+})
+
+test('a content is shown by its type, its name, or what is in it', () => {
+  expect([viewOf('text/markdown; charset=utf-8'), viewOf('text/plain', 'a.md'), viewOf('image/svg+xml'), viewOf('application/ld+json'), viewOf('audio/midi'), viewOf('application/octet-stream')]).toEqual(['markdown', 'markdown', 'image', 'json', 'midi', 'unknown'])
+  expect([typeName('image/svg+xml'), typeName('audio/x-wav'), typeName('application/zip'), typeName('')]).toEqual(['SVG', 'WAV', 'ZIP', 'FILE'])
+  expect(textOf(new TextEncoder().encode('größe'))).toBe('größe')
+  expect(textOf(new TextEncoder().encode('größe').slice(0, 3))).toBe('gr') // cut in a letter
+  expect(textOf(new Uint8Array([0, 1, 2, 3, 4, 5]))).toBeUndefined()
+})
+
+test('separated values and like objects become tables', () => {
+  expect(readTable('a,b\r\n1,"x, ""y"""\n\n2,z')).toEqual([['a', 'b'], ['1', 'x, "y"'], ['2', 'z']])
+  expect(readTable('a\tb\n1\t2\n3', true)).toEqual([['a', 'b'], ['1', '2']])
+  expect(tableOf([{ id: 1, name: 'x' }, { id: 2, deep: [1], name: null }])).toEqual([['id', 'name', 'deep'], ['1', 'x', ''], ['2', '', '[1]']])
+  expect(tableOf([{ a: 1 }, 2])).toBeUndefined()
+  expect(tableOf([])).toBeUndefined()
+  expect(isNumeric([['1,204.00', 'x'], ['', 'y']], 0)).toBe(true)
 })
 
 test('events are delivered in batches', () => {

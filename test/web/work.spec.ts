@@ -3,7 +3,7 @@ import { expect, test, type Response } from '@playwright/test'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import { failOnPageErrors, findings, open, serverRow, shots, write } from './page'
+import { failOnPageErrors, findings, look, open, serverRow, shots, write } from './page'
 import { Server } from './server'
 import { midi, png, upstream, wav, type Upstream } from './upstream'
 
@@ -166,10 +166,11 @@ test('scripts have a lineage, versions and differences', async ({ page }) => {
   await expect(page.getByRole('listitem').filter({ hasText: 'version 2' })).toContainText('current')
   await page.screenshot({ path: `${shots}/script-lineage.png`, fullPage: true })
   await lineage.getByRole('link', { name: third.slice(0, 6) }).click()
-  await expect(page.getByText(third)).toBeVisible()
+  await expect(page).toHaveURL(new RegExp(third))
+  await expect(page.getByRole('heading', { level: 1, name: 'teller' })).toBeVisible()
   await open(page, front, 'scripts')
   await page.getByRole('button', { name: 'family' }).click()
-  await expect(page.getByRole('article')).toHaveCount(1)
+  await expect(page.getByRole('table', { name: 'Scripts' }).getByRole('row')).toHaveCount(2) // with its head
 })
 
 test('a job is a waterfall, is replayed, and compared with another run', async ({ page }) => {
@@ -348,15 +349,47 @@ test('artifacts are found, previewed and linked to their relatives', async ({ pa
   await expect.poll(() => content.locator('audio').evaluate((a: HTMLAudioElement) => a.duration)).toBeCloseTo(0.1, 2)
   await lineage.getByRole('link', { name: 'dot' }).click()
   await expect.poll(() => content.locator('img').evaluate((i: HTMLImageElement) => i.naturalWidth)).toBe(1)
-  await page.getByRole('link', { name: 'All artifacts' }).click()
+  await page.getByRole('link', { name: 'Results' }).click()
   await page.getByRole('link', { name: 'numbers' }).click()
   await expect(content).toContainText('er: 1')
-  await page.getByRole('link', { name: 'All artifacts' }).click()
+  await page.getByRole('link', { name: 'Results' }).click()
   await page.getByRole('link', { name: '<b>markup</b>' }).click()
   await expect(content).toContainText('document.title="owned"')
   expect(await page.title()).not.toBe('owned')
   await open(page, front, 'artifacts/artifact_000000000000')
   await expect(page.locator('.bad')).toBeVisible()
+})
+
+test('what a script stores is shown as what it is, with its run', async ({ page }) => {
+  const content = `function describe() return { name = "reporter", description = "Reports." } end
+function main()
+  cas.store("# The report\\n\\nAll is *well*.", nil, "report.md")
+  cas.store('<svg xmlns="http://www.w3.org/2000/svg" width="20" height="10"><rect width="9" height="9" fill="red"/></svg>', nil, "chart.svg")
+  cas.store('[{"id": 212, "days": 94}, {"id": 340, "days": 61}]', "application/json", "stale.json")
+  cas.store("invoice,amount\\n4708,12.5\\n", nil, "invoices.csv")
+  cas.store("no type, but text")
+end`
+  const { hash } = await front.call('script_store', { content })
+  await open(page, front, 'library?creator=reporter')
+  await expect(page.getByText('Nothing matches.')).toBeVisible()
+  const { job_id: id } = await front.call('lua_execute', { script_hash: hash })
+  await front.call('job_poll', { job_ids: [id], mode: 'all', timeout_ms: 30000 })
+  const card = (name: string) => page.getByRole('article', { name: `artifact ${name}` })
+  await expect(page.getByRole('article')).toHaveCount(5) // without a reload
+  await expect(card('report.md').locator('.glimpse em')).toHaveText('well')
+  await expect(card('invoices.csv').locator('.glimpse td').first()).toHaveText('4708')
+  await expect(card('stale.json').locator('.glimpse th').first()).toHaveText('id')
+  await expect(card('Bytes of reporter').locator('.glimpse')).toContainText('no type, but text')
+  await expect.poll(() => card('chart.svg').locator('img').evaluate((i: HTMLImageElement) => i.naturalWidth)).toBe(20)
+  await expect(card('report.md').getByRole('link', { name: 'run' })).toHaveAttribute('href', `#/jobs/${String(id)}`)
+  await look(page, 'results')
+  await page.getByRole('link', { name: 'stale.json' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'stale.json' })).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Content' }).getByRole('cell', { name: '340' })).toBeVisible()
+  await open(page, front, `scripts/${String(hash)}`)
+  await expect(page.getByRole('region', { name: 'Source' }).locator('.tok-keyword').first()).toHaveText('function')
+  await expect(page.getByRole('region', { name: 'Runs' }).getByRole('link', { name: /^done/ })).toHaveAttribute('href', `#/jobs/${String(id)}`)
+  await look(page, 'script')
 })
 
 test('everything stored is one list with kinds; tunes are played, sounds have a waveform, and what is deleted comes back', async ({ page }) => {
@@ -365,17 +398,19 @@ test('everything stored is one list with kinds; tunes are played, sounds have a 
   await front.call('waver', {}).catch(() => front.call('call_tool', { name: 'waver', arguments: {} }))
   await create(await store(Buffer.from('X:1\nT:Scale\nL:1/4\nQ:1/4=240\nK:C\nCDEF GABc|\n'), 'text/vnd.abc'), { name: 'scale', creator: 'abe' })
   await create(await store(Buffer.concat([wav(), Buffer.alloc(2)]), 'audio/wav'), { name: 'quiet', creator: 'abe' }) // a content of its own
-  await open(page, front, 'artifacts?kind=tool')
-  await expect(page.getByRole('article', { name: 'script waver' })).toContainText('version 1')
-  await page.getByRole('link', { name: 'waver' }).first().click()
+  await open(page, front, 'scripts?kind=tool')
+  const waver = page.getByRole('table', { name: 'Scripts' }).getByRole('row').filter({ hasText: 'waver' })
+  await expect(waver).toContainText('version 1')
+  await waver.getByRole('link', { name: 'waver' }).click()
   await expect(page.getByRole('list', { name: 'Callers' })).toContainText('1 call')
   await expect(page.getByRole('button', { name: 'Delete' })).toHaveCount(0) // a tool's script stays
   await page.getByRole('button', { name: 'Unpublish' }).click()
   await expect(page.getByRole('button', { name: 'Publish as a tool' })).toBeVisible()
   await page.getByRole('button', { name: 'Delete' }).click()
-  await expect(page.getByRole('article', { name: 'script waver' })).toHaveCount(0)
+  await expect(page).toHaveURL(/#\/scripts$/)
+  await expect(waver).toHaveCount(0)
   await page.getByRole('button', { name: 'Undo' }).click()
-  await expect(page.getByRole('article', { name: 'script waver' })).toBeVisible()
+  await expect(waver).toBeVisible()
 
   await open(page, front, 'artifacts?kind=abc')
   await page.getByRole('link', { name: 'scale' }).click()

@@ -140,7 +140,7 @@ func (h *Backend) create(ctx context.Context, content io.Reader, m newArtifact) 
 	if err != nil {
 		return Artifact{}, err
 	}
-	d := artifact.Details{MIME: kind, Tags: tagged(m), Creator: m.Creator, Name: m.name, Description: m.description}
+	d := artifact.Details{MIME: kind, Tags: tagged(m), Untag: artifact.ResultTag, Creator: m.Creator, Name: m.name, Description: m.description}
 	if m.Parent != "" {
 		parent, err := h.stored(ctx, m.Parent)
 		if err != nil {

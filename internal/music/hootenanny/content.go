@@ -377,11 +377,11 @@ type Contents struct {
 }
 
 // Put stores all of r.
-func (c Contents) Put(ctx context.Context, r io.Reader, mime string) (Content, error) {
+func (c Contents) Put(ctx context.Context, r io.Reader, about artifact.Result) (Content, error) {
 	if !c.IsRemote() {
-		return c.Files.PutFile(ctx, r, mime)
+		return c.Files.PutResult(ctx, r, about)
 	}
-	stored, err := c.Remote.PutContent(ctx, r, mime)
+	stored, err := c.Remote.PutContent(ctx, r, about.MIME)
 	if err != nil {
 		return Content{}, err
 	}

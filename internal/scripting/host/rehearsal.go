@@ -357,7 +357,7 @@ func newOverlayContents(c Contents, limit int64) Contents {
 }
 
 // Put computes the hash and holds the content in memory.
-func (c *overlayContents) Put(_ context.Context, r io.Reader, mime string) (Content, error) {
+func (c *overlayContents) Put(_ context.Context, r io.Reader, about Stored) (Content, error) {
 	data, err := io.ReadAll(io.LimitReader(r, c.limit+1))
 	if err != nil {
 		return Content{}, err
@@ -367,7 +367,7 @@ func (c *overlayContents) Put(_ context.Context, r io.Reader, mime string) (Cont
 	if c.limit -= int64(len(data)); c.limit < 0 {
 		return Content{}, fault.New(fault.Limit, "the rehearsal stores more than it may hold in memory")
 	}
-	one := overlayContent{Content{Hash: cas.Sum(data), Size: int64(len(data)), MIME: mime}, data}
+	one := overlayContent{Content{Hash: cas.Sum(data), Size: int64(len(data)), MIME: about.MIME}, data}
 	c.held[one.Hash] = one
 	return one.Content, nil
 }

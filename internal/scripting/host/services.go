@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/kv"
 	"github.com/luanette/luanette/internal/tools/results"
@@ -37,6 +38,7 @@ type Services struct {
 	Temp       *Temp                                  // the run's own folder, removed when it ends
 	Contents   Contents                               // contents stored by hash
 	KV         KV                                     // values that the script stores between its runs
+	Script     string                                 // the name of the script that runs
 	Jobs       Jobs                                   // starts jobs in the background
 	Job        string                                 // id of the job that the run is; "" if it is none
 	HTTP       *http.Client                           // limited to the allowed hosts
@@ -170,8 +172,8 @@ func (w *Services) rehearse() *Services {
 // Contents is the content store for scripts. It finds what the principal
 // of the context may read.
 type Contents interface {
-	// Put stores all of r, which has that MIME type.
-	Put(ctx context.Context, r io.Reader, mime string) (Content, error)
+	// Put stores all of r.
+	Put(ctx context.Context, r io.Reader, about Stored) (Content, error)
 	// Find returns the content that a hash or a unique prefix of one names.
 	Find(ctx context.Context, hash string) (Content, error)
 	// Artifact returns the content of an artifact, named by its id or hash.
@@ -181,6 +183,9 @@ type Contents interface {
 	// Folder is the folder with the contents as files; "" if they are not files.
 	Folder() string
 }
+
+// Stored says what a script stores, so that people find it.
+type Stored = artifact.Result
 
 // Content is data stored under its hash.
 type Content = cas.File

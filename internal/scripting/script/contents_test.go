@@ -31,7 +31,7 @@ func newContentStore(t *testing.T, folder, readable string) *contentStore {
 	}
 	s := &contentStore{Dir: dir, mimes: map[cas.Ref]string{}}
 	font := soundfonttest.Font()
-	if _, err := s.Put(t.Context(), bytes.NewReader(font), "audio/sf2"); err != nil {
+	if _, err := s.Put(t.Context(), bytes.NewReader(font), host.Stored{MIME: "audio/sf2"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(readable, "tiny.sf2"), font, 0o600); err != nil {
@@ -40,12 +40,12 @@ func newContentStore(t *testing.T, folder, readable string) *contentStore {
 	return s
 }
 
-func (s *contentStore) Put(ctx context.Context, r io.Reader, mime string) (host.Content, error) {
+func (s *contentStore) Put(ctx context.Context, r io.Reader, about host.Stored) (host.Content, error) {
 	ref, size, err := s.Dir.Put(ctx, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mimes[ref] = mime
-	return host.Content{Hash: ref, Size: size, MIME: mime, Path: s.Path(ref)}, err
+	s.mimes[ref] = about.MIME
+	return host.Content{Hash: ref, Size: size, MIME: about.MIME, Path: s.Path(ref)}, err
 }
 
 func (s *contentStore) Find(ctx context.Context, hash string) (host.Content, error) {

@@ -408,7 +408,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits runLimits, o
 		Tools: o.Tools, AwaitTools: q.AwaitTools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
 		Output: own.output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(own.temp, r.filesFor(ctx)), Temp: own.temp, Contents: o.Contents,
-		KV: r.kvFor(ctx, q), Jobs: r.jobsFor(q), Job: q.Job,
+		KV: r.kvFor(ctx, q), Script: q.OwnName(), Jobs: r.jobsFor(q), Job: q.Job,
 		HTTP: o.HTTP, GetWrites: o.GetWrites, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
 		Events: o.Events, Listener: own.listener, Resident: q.listener != nil,
 		Progress: progress.script, ToolProgress: progress.tool,

@@ -51,11 +51,19 @@ type Annotation struct {
 // in no list.
 const RunTag = "kind:run"
 
+// ResultTag is the tag of what a script stored by its hash. It is no artifact yet: what makes
+// one of it removes the tag, and says who made it.
+const ResultTag = "kind:result"
+
+// JobTag begins the tag of a result that names the job which stored it first.
+const JobTag = "job:"
+
 // Details is the metadata given when content is stored. All fields may be empty.
 type Details struct {
 	MIME        string // "" is application/octet-stream
 	Tags        []string
-	Untag       string // a tag that it loses, if it is known already
+	FirstTags   []string // those that it only gets if it is new
+	Untag       string   // a tag that it loses, if it is known already
 	Creator     string
 	Parent      cas.Ref // must exist
 	Name        string

@@ -103,7 +103,7 @@ func (s *Store) Put(ctx context.Context, content io.Reader, d Details) (a Artifa
 	if err != nil {
 		return Artifact{}, false, err
 	}
-	if created {
+	if created && !slices.Contains(d.FirstTags, ResultTag) {
 		s.events.PublishFor(principal.OwnerOf(ctx), Created{ID: ID(a.Hash), Hash: a.Hash, Content: a.Hash, MIME: a.MIME, Name: a.Name, Creator: a.Creator, Tags: a.Tags})
 	}
 	return a, created, nil
@@ -118,6 +118,7 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, w audience, ref cas.Ref, 
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		created = true
+		d.Tags = append(d.FirstTags, d.Tags...)
 		number, err = s.insert(ctx, tx, Artifact{Hash: ref, Owner: w.own, Size: size}, d)
 	case err == nil:
 		err = amend(ctx, tx, number, d)
@@ -125,7 +126,12 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, w audience, ref cas.Ref, 
 	if err != nil {
 		return false, err
 	}
-	if _, err := tx.Exec(ctx, "DELETE FROM artifact_tags WHERE tag = $1 AND number = $2", d.Untag, number); err != nil {
+	lost, err := tx.Exec(ctx, "DELETE FROM artifact_tags WHERE tag = $1 AND number = $2", d.Untag, number)
+	if err == nil && lost > 0 && d.Untag == ResultTag {
+		created = true
+		_, err = tx.Exec(ctx, "UPDATE artifacts SET creator = $2 WHERE number = $1", number, d.Creator)
+	}
+	if err != nil {
 		return false, err
 	}
 	return created, addTags(ctx, tx, number, d.Tags)
@@ -145,8 +151,9 @@ func amend(ctx context.Context, tx *db.Tx, number int64, d Details) error {
 		creator = CASE WHEN creator = '' THEN $2 ELSE creator END,
 		parent = CASE WHEN parent = '' THEN $3 ELSE parent END,
 		name = CASE WHEN $4 = '' THEN name ELSE $4 END,
-		description = CASE WHEN $5 = '' THEN description ELSE $5 END
-		WHERE number = $1`, number, d.Creator, written(d.Parent), d.Name, d.Description)
+		description = CASE WHEN $5 = '' THEN description ELSE $5 END,
+		mime = CASE WHEN mime = 'application/octet-stream' THEN $6 ELSE mime END
+		WHERE number = $1`, number, d.Creator, written(d.Parent), d.Name, d.Description, d.MIME)
 	return err
 }
 
@@ -317,6 +324,28 @@ func (f *Files) PutFile(ctx context.Context, r io.Reader, mime string) (cas.File
 		return cas.File{}, err
 	}
 	return f.file(ctx, stored)
+}
+
+// Result is what a script stores, as people find it.
+type Result struct {
+	MIME   string
+	Name   string // may be empty
+	Script string // the name of the script; "" if it has none
+	Job    string // id of the job that the run is; "" if it is none
+}
+
+// PutResult stores all of r, which a script made, so that people find it. It is no artifact
+// yet, and keeps what is known of it if it is one.
+func (f *Files) PutResult(ctx context.Context, r io.Reader, about Result) (cas.File, error) {
+	d := Details{MIME: about.MIME, Name: about.Name, Creator: about.Script, FirstTags: []string{ResultTag}}
+	if about.Job != "" {
+		d.FirstTags = append(d.FirstTags, JobTag+about.Job)
+	}
+	a, _, err := f.Put(ctx, r, d)
+	if err != nil {
+		return cas.File{}, err
+	}
+	return f.file(ctx, Content{Hash: a.Hash, Size: a.Size, MIME: a.MIME})
 }
 
 // FindFile returns the content that a hash, a unique prefix of one, or an artifact's id

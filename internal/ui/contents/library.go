@@ -36,6 +36,7 @@ type Item struct {
 	Description string       `json:"description,omitempty"`
 	Tags        []string     `json:"tags"`
 	Creator     string       `json:"creator,omitempty"`
+	Job         string       `json:"job,omitempty"`    // which stored it first
 	Owner       string       `json:"owner,omitempty"`  // whose it is, if it is somebody else's
 	Shared      string       `json:"shared,omitempty"` // what its owner permits, if it is seen through a share
 	Parent      string       `json:"parent_id,omitempty"`
@@ -73,7 +74,7 @@ type kind struct {
 
 // kinds are all kinds; the first that matches counts. Binary is everything else.
 var kinds = []kind{
-	{"script", []string{"text/x-lua", "text/javascript", "text/typescript"}},
+	{script, []string{"text/x-lua", "text/javascript", "text/typescript"}},
 	{"midi", []string{"audio/midi", "audio/x-midi", "audio/mid", "audio/sp-midi"}},
 	{"abc", []string{"text/vnd.abc%"}},
 	{"audio", []string{"audio/%"}},
@@ -82,11 +83,22 @@ var kinds = []kind{
 	{"text", []string{"text/%"}},
 }
 
-const binary = "binary"
+const (
+	script = "script"
+	binary = "binary"
+	result = "result" // in queries: everything but scripts
+)
 
 // typesOf returns the types of a kind for a query: its own, without those of kinds before.
 func typesOf(name string) ([]string, bool) {
 	var others []string
+	if name == result {
+		scripts, _ := typesOf(script)
+		for _, t := range scripts {
+			others = append(others, "!"+t)
+		}
+		return others, true
+	}
 	for _, k := range kinds {
 		if k.name == name {
 			return append(others, k.types...), true
@@ -138,7 +150,7 @@ func (l *Library) list(w http.ResponseWriter, r *http.Request) error {
 	if wanted != "" {
 		known := false
 		if q.MIME, known = typesOf(wanted); !known {
-			return fault.New(fault.InvalidParams, "kind: %q is not a kind", wanted).WithHint("use tool, script, midi, abc, audio, image, json, text or binary")
+			return fault.New(fault.InvalidParams, "kind: %q is not a kind", wanted).WithHint("use tool, script, result, midi, abc, audio, image, json, text or binary")
 		}
 	}
 	page, err := l.Files.Store.Search(r.Context(), q)
@@ -183,16 +195,28 @@ func (l *Library) tools(w http.ResponseWriter, r *http.Request, q artifact.Query
 	return sent(w, out, nil)
 }
 
-// shownTags returns tags without the one that marks scripts.
+// shownTags returns tags without those that say what an artifact is.
 func shownTags(tags []string) []string {
-	return slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return tag == "kind:script" || tag == artifact.RunTag })
+	return slices.DeleteFunc(slices.Clone(tags), func(tag string) bool {
+		return tag == "kind:script" || tag == artifact.RunTag || tag == artifact.ResultTag || strings.HasPrefix(tag, artifact.JobTag)
+	})
+}
+
+// jobOf returns the job that stored an artifact first.
+func jobOf(tags []string) string {
+	for _, tag := range tags {
+		if id, ok := strings.CutPrefix(tag, artifact.JobTag); ok {
+			return id
+		}
+	}
+	return ""
 }
 
 // itemOf returns an artifact as the caller sees it.
 func (l *Library) itemOf(ctx context.Context, a *artifact.Artifact, published map[cas.Ref]PublishedAs) (Item, error) {
 	item := Item{
 		ID: artifact.ID(a.Hash), Hash: a.Hash.String(), Kind: kindOf(a.MIME), MIMEType: a.MIME, Size: a.Size, Name: a.Name, Description: a.Description,
-		Tags: append([]string{}, shownTags(a.Tags)...), Creator: a.Creator, CreatedAt: a.CreatedAt.UTC(),
+		Tags: append([]string{}, shownTags(a.Tags)...), Creator: a.Creator, Job: jobOf(a.Tags), CreatedAt: a.CreatedAt.UTC(),
 	}
 	if !a.Parent.IsZero() {
 		item.Parent = artifact.ID(a.Parent)

@@ -32,6 +32,9 @@ func TestLibrary(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := files.PutResult(t.Context(), strings.NewReader("# Report"), artifact.Result{MIME: "text/markdown", Name: "report.md", Script: "daily", Job: "0193"}); err != nil {
+		t.Fatal(err)
+	}
 	published := map[cas.Ref]contents.PublishedAs{stored["code"].Hash: {Name: "greet", Version: 2}}
 	library := &contents.Library{Files: files, Published: func(context.Context) map[cas.Ref]contents.PublishedAs { return published }}
 	web := httptest.NewServer(principal.Unguarded(library.Routes()))
@@ -45,7 +48,9 @@ func TestLibrary(t *testing.T) {
 		{"GET ?kind=tool", `"tool":{"name":"greet","version":2}`, 200},
 		{"GET ?kind=tool&find=nothing", `"items":[],"total":0`, 200},
 		{"GET ?kind=text", `"name":"notes"`, 200},
-		{"GET ?kind=text", `"total":1`, 200},
+		{"GET ?kind=text", `"total":2`, 200},
+		{"GET ?kind=result", `"total":6`, 200},
+		{"GET ?find=report", `"name":"report.md","tags":[],"creator":"daily","job":"0193"`, 200},
 		{"GET ?kind=json", `"name":"data"`, 200},
 		{"GET ?kind=audio", `"name":"song"`, 200},
 		{"GET ?kind=binary", `"name":"blob"`, 200},

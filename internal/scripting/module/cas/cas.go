@@ -5,6 +5,8 @@ import (
 	"context"
 	"embed"
 	"io"
+	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -18,7 +20,7 @@ var files embed.FS
 // Module is the global cas.
 func Module() host.Module {
 	return host.Module{Name: "cas", Text: host.ReadText(files), Funcs: []host.Func{
-		{Name: "path", Kind: host.Read, Effect: host.Bind(path)},
+		{Name: "path", Kind: host.Read, Effect: host.Bind(localPath)},
 		{Name: "exists", Kind: host.Read, Effect: host.Bind(exists)},
 		{Name: "size", Kind: host.Read, Effect: host.Bind(size)},
 		{Name: "info", Kind: host.Read, Effect: host.Bind(info)},
@@ -42,7 +44,7 @@ func find(ctx context.Context, w *host.Services, name string) (host.Content, err
 	return contents.Find(ctx, name)
 }
 
-func path(ctx context.Context, w *host.Services, name string) (string, error) {
+func localPath(ctx context.Context, w *host.Services, name string) (string, error) {
 	c, err := find(ctx, w, name)
 	if err == nil && c.Path == "" {
 		err = fault.New(fault.Unavailable, "contents are not stored as files here").WithHint("use cas.read")
@@ -68,27 +70,43 @@ func info(ctx context.Context, w *host.Services, name string) (map[string]any, e
 	return map[string]any{"hash": c.Hash, "size_bytes": c.Size, "mime_type": c.MIME, "local_path": c.Path}, err
 }
 
-// store(data, mime?) stores a string.
-func store(ctx context.Context, w *host.Services, data string, mime *string) (string, error) {
-	return put(ctx, w, strings.NewReader(data), mime)
+// store(data, mime?, name?) stores a string.
+func store(ctx context.Context, w *host.Services, data string, mime, name *string) (string, error) {
+	return put(ctx, w, strings.NewReader(data), mime, host.Or(name, ""))
 }
 
-// storeFile(path, mime?) stores a file that the script may read.
-func storeFile(ctx context.Context, w *host.Services, path string, mime *string) (string, error) {
-	file, err := w.Files.Open(path)
+// storeFile(path, mime?, name?) stores a file that the script may read.
+func storeFile(ctx context.Context, w *host.Services, file string, mime, name *string) (string, error) {
+	r, err := w.Files.Open(file)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = file.Close() }()
-	return put(ctx, w, file, mime)
+	defer func() { _ = r.Close() }()
+	return put(ctx, w, r, mime, host.Or(name, filepath.Base(file)))
 }
 
-func put(ctx context.Context, w *host.Services, r io.Reader, mime *string) (string, error) {
+// typeOf returns the type of a content: what the script says, or what the name says.
+func typeOf(said *string, name string) string {
+	if kind := types[strings.ToLower(path.Ext(name))]; said == nil && kind != "" {
+		return kind
+	}
+	return host.Or(said, "application/octet-stream")
+}
+
+// types are those of names. They are not the machine's, so that a script does the same on
+// every one.
+var types = map[string]string{
+	".md": "text/markdown", ".txt": "text/plain", ".log": "text/plain", ".csv": "text/csv", ".tsv": "text/tab-separated-values", ".json": "application/json",
+	".html": "text/html", ".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
+	".wav": "audio/wav", ".mp3": "audio/mpeg", ".ogg": "audio/ogg", ".flac": "audio/flac", ".mid": "audio/midi", ".midi": "audio/midi", ".abc": "text/vnd.abc", ".pdf": "application/pdf",
+}
+
+func put(ctx context.Context, w *host.Services, r io.Reader, mime *string, name string) (string, error) {
 	contents, err := w.Store()
 	if err != nil {
 		return "", err
 	}
-	c, err := contents.Put(ctx, r, host.Or(mime, "application/octet-stream"))
+	c, err := contents.Put(ctx, r, host.Stored{MIME: typeOf(mime, name), Name: name, Script: w.Script, Job: w.Job})
 	return c.Hash.String(), err
 }
 

@@ -1,4 +1,4 @@
 // A preview stores nothing but returns the hash.
 (function (cas, host) {
-  cas.store = function store(data, mime) { return host.store(data, mime) ?? host.hash(data); };
+  cas.store = function store(data, mime, name) { return host.store(data, mime, name) ?? host.hash(data); };
 })

@@ -1,10 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
 import { me } from './api'
+import { heading } from './heading'
 import { Login } from './pages/login'
 import { Notices } from './parts/notices'
 import { route } from './route'
 import { Banner } from './shell/banner'
-import { Icon, Mark } from './shell/icon'
+import { Mark } from './shell/icon'
 import { visiblePages } from './shell/pages'
 import { Palette } from './shell/palette'
 import { Help, useShortcuts } from './shell/shortcuts'
@@ -44,7 +45,8 @@ function Signed() {
   useShortcuts({ palette: () => setDialog('palette'), help: () => setDialog('help') })
   const { page: path, rest } = route.value
   const page = visiblePages().find((p) => p.path === (path || 'overview'))
-  document.title = `${page ? [rest, page.title].filter(Boolean).join(' · ') : 'Not found'} · Luanette`
+  const shown = page && heading.value
+  document.title = `${page ? [shown?.title ?? rest, page.title].filter(Boolean).join(' · ') : 'Not found'} · Luanette`
   return (
     <>
       <a class="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById('content')?.focus() }}>Skip to content</a>
@@ -52,8 +54,8 @@ function Signed() {
       <main id="content" tabIndex={-1}>
         <Banner />
         <div class="heading">
-          <h1>{page?.title ?? 'Not found'}</h1>
-          <button type="button" class="command" onClick={() => setDialog('palette')}><Icon name="search" />Search, run, connect… <kbd>Ctrl K</kbd></button>
+          {shown?.back && <a class="back" href={shown.back.href}>{shown.back.title}</a>}
+          <h1>{shown?.title ?? visiblePages().find((p) => p.path === page?.within)?.title ?? page?.title ?? 'Not found'}</h1>
         </div>
         {page ? <page.view rest={rest} /> : <p>There is no page at <code>#/{path}</code>, or your key may not see it. <a href="#/overview">Overview</a></p>}
       </main>

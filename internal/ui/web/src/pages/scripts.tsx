@@ -3,13 +3,17 @@ import { get, may } from '../api'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { mayChange, type Owned } from '../shares'
-import { ago, count, duration, moment } from '../format'
+import { ago, count, duration, when } from '../format'
+import { useHeading } from '../heading'
+import { took, type Job } from '../jobs/job'
 import { attempt } from '../upstream'
-import { Library, removeItem } from './artifacts'
+import { removeItem, ScriptList } from './artifacts'
+import { Code } from '../parts/code'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
 import { SharedMark, ShareButton } from '../parts/share'
 import { StartJob } from '../parts/startjob'
+import { stateWord } from '../parts/state'
 import { Diff } from '../parts/diff'
 import { Tree, type TreeNode } from '../parts/tree'
 
@@ -31,7 +35,7 @@ interface ScriptDetail extends Script {
 }
 
 export function Scripts({ rest }: { rest: string }) {
-  return rest ? <OneScript key={rest} hash={rest} /> : <Library only="script" />
+  return rest ? <OneScript key={rest} hash={rest} /> : <ScriptList />
 }
 
 interface Version {
@@ -49,8 +53,10 @@ function OneScript({ hash }: { hash: string }) {
   const other = useData((signal) => (against ? call<ScriptDetail>('script_get', { script_hash: against }, signal) : Promise.resolve(undefined)), [against])
   const family = useData((signal) => (s ? relatives(s, signal) : Promise.resolve([])), [s?.hash], ['script.', 'artifact.'])
   const whose = useData((signal) => get<Owned>(`/api/v1/library/${hash}`, signal), [hash], ['share.']).data ?? {}
-  if (error) return <><p><a href="#/scripts">All scripts</a></p><p class="bad">{error.message}</p></>
-  if (!s) return <p class="soft">…</p>
+  const title = s ? s.name || `Script ${s.hash.slice(0, 12)}` : error && 'Not here any more'
+  useHeading(title, { title: 'Scripts', href: '#/scripts' })
+  if (error) return <p class="bad">{error.message}</p>
+  if (!s || !title) return <p class="soft">…</p>
   const versions = history.data?.versions ?? []
   const current = versions.find((v) => v.current && v.hash === s.hash)
   const choices = new Map<string, string>()
@@ -59,45 +65,70 @@ function OneScript({ hash }: { hash: string }) {
   choices.delete(s.hash)
   return (
     <>
-      <p><a href="#/scripts">All scripts</a></p>
-      <div class="row title">
-        <h2>{s.name || s.hash.slice(0, 12)}</h2>{current && <span class="state good">tool, version {current.version}</span>}<SharedMark kind="artifact" of={whose} />
-        <div class="row">
-          <ShareButton kind="artifact" id={s.hash} name={s.name || s.hash.slice(0, 12)} of={whose} />
+      <div class="row actions top">
+        <span class="soft">{s.description}</span>{current && <span class="state good">tool, version {current.version}</span>}<SharedMark kind="artifact" of={whose} />
+        <span class="row end">
+          <ShareButton kind="artifact" id={s.hash} name={title} of={whose} />
           <a class="button" href={`#/playground/${s.hash}`}>Open in the playground</a>
           {mayChange(whose) && (current ? <Unpublish name={s.name!} /> : <Publish script={s} />)}
-          <a class="button" href={`/api/v1/library/${s.hash}/content`} download={`${(s.name || s.hash.slice(0, 12)).replaceAll(/[^\w.-]+/g, '_')}.${s.language === 'javascript' ? 'js' : s.language === 'typescript' ? 'ts' : 'lua'}`}>Download</a>
-          {mayChange(whose) && !current && <button type="button" onClick={() => void removeItem(s.hash, s.name || s.hash.slice(0, 12), 'scripts')}>Delete</button>}
+          <a class="button" href={`/api/v1/library/${s.hash}/content`} download={`${title.replaceAll(/[^\w.-]+/g, '_')}.${extensions[s.language ?? ''] ?? 'lua'}`}>Download</a>
+          {mayChange(whose) && !current && <button type="button" onClick={() => void removeItem(s.hash, title, 'scripts')}>Delete</button>}
+        </span>
+      </div>
+      <div class="columns wide-first">
+        <section class="panel" aria-label="Source">
+          <div class="row spread">
+            <h2>Source</h2>
+            <span class="row">
+              <label for="against" class="small soft">Compare with</label>
+              <select id="against" value={against} onChange={(e) => setAgainst(e.currentTarget.value)}>
+                <option value="">none</option>
+                {[...choices].map(([h, label]) => <option key={h} value={h}>{label}</option>)}
+              </select>
+            </span>
+          </div>
+          {other.data ? <Diff before={other.data.content} after={s.content} /> : <Code text={s.content} language={s.language ?? 'lua'} />}
+        </section>
+        <div>
+          <StartJob hash={s.hash} />
+          <Runs name={s.name || s.hash} />
+          {versions.length > 0 && (
+            <section class="panel" aria-label="Versions">
+              <h2>Versions of the tool</h2>
+              <ul class="list">
+                {versions.map((v) => (
+                  <li key={v.version}><a href={`#/scripts/${v.hash}`}>version {v.version}</a> <span class="soft">{when(v.published_at)}</span>{v.current && <span class="good"> current</span>}</li>
+                ))}
+              </ul>
+            </section>
+          )}
+          {versions.length > 0 && may('admin') && <Callers tool={s.name!} />}
         </div>
       </div>
-      <p class="prose">{s.description}</p>
-      <p class="mono soft breaks">{s.hash}</p>
-      <StartJob hash={s.hash} />
-      <h2>Lineage</h2>
-      <Lineage script={s} family={family.data} />
-      {versions.length > 0 && (
-        <>
-          <h2>Versions of the tool</h2>
-          <ul class="list">
-            {versions.map((v) => (
-              <li key={v.version}>
-                version {v.version}: <a class="mono" href={`#/scripts/${v.hash}`}>{v.hash.slice(0, 12)}</a> <span class="soft">{moment(v.published_at)}</span>{v.current && <span class="good"> current</span>}
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
-      {versions.length > 0 && may('admin') && <Callers tool={s.name!} />}
-      <h2>Source</h2>
-      <div class="row">
-        <label for="against">Compare with</label>
-        <select id="against" value={against} onChange={(e) => setAgainst(e.currentTarget.value)}>
-          <option value="">none</option>
-          {[...choices].map(([h, label]) => <option key={h} value={h}>{label}</option>)}
-        </select>
-      </div>
-      {other.data ? <Diff before={other.data.content} after={s.content} /> : <pre>{s.content}</pre>}
+      <section class="panel" aria-label="Lineage"><h2>Lineage</h2><Lineage script={s} family={family.data} /></section>
+      <details class="group small soft"><summary>Details</summary><p class="mono breaks">{s.hash}</p></details>
     </>
+  )
+}
+
+const extensions: Record<string, string> = { javascript: 'js', typescript: 'ts' }
+
+/** The latest runs of the scripts with a name. */
+function Runs({ name }: { name: string }) {
+  const { data } = useData((s) => call<{ jobs: Job[]; total: number }>('job_list', { script: name, limit: 30 }, s), [name], ['job.'], (e) => e.type !== 'job.progress')
+  if (!data) return null
+  const longest = Math.max(...data.jobs.map((j) => (j.started_at ? (j.completed_at ?? j.started_at) - j.started_at : 0)), 0.001)
+  return (
+    <section class="panel" aria-label="Runs">
+      <div class="row spread"><h2>Runs</h2>{data.total > 0 && <a class="small" href={`#/jobs?script=${encodeURIComponent(name)}`}>All {data.total}</a>}</div>
+      {data.total === 0 && <Hint>It did not run yet.</Hint>}
+      <div class="runs">
+        {[...data.jobs].reverse().map((j) => {
+          const part = j.started_at ? ((j.completed_at ?? j.started_at) - j.started_at) / longest : 0
+          return <a key={j.job_id} href={`#/jobs/${j.job_id}`} class={j.status === 'failed' ? 'bad' : ''} aria-label={`${stateWord(j.status)}, ${when(j.created_at * 1000)}, ${took(j)}`} title={`${stateWord(j.status)}, ${when(j.created_at * 1000)}, ${took(j)}`}><i style={{ height: `${Math.max(4, part * 40)}px` }} /></a>
+        })}
+      </div>
+    </section>
   )
 }
 
@@ -120,7 +151,7 @@ function Callers({ tool }: { tool: string }) {
     callers.set(who, [...(callers.get(who) ?? []), e])
   }
   return (
-    <>
+    <section class="panel">
       <h2>Callers</h2>
       {data && callers.size === 0 && <Hint>Nobody has called it yet.</Hint>}
       <ul class="list" aria-label="Callers">
@@ -130,7 +161,7 @@ function Callers({ tool }: { tool: string }) {
             {calls[0].trace && <a href={`#/traces/${calls[0].trace}`}>trace</a>}</li>
         ))}
       </ul>
-    </>
+    </section>
   )
 }
 

@@ -1,9 +1,13 @@
 // Shows a stored content according to its type.
+import { readTable, textOf, typeName, viewOf, type View } from '../contents'
 import { useData } from '../resource'
 import { errorOf, request } from '../api'
 import { size } from '../format'
-import { Json } from './json'
+import { Code } from './code'
+import { Grid } from './grid'
+import { Markdown } from './markdown'
 import { PianoRoll } from './pianoroll'
+import { Value } from './value'
 import { Sound } from './waveform'
 
 const maxText = 256 * 1024
@@ -11,16 +15,14 @@ const maxBytes = 4 * 1024 * 1024
 
 /** A preview of a content of this server. */
 export function Preview({ address, type, bytes, name }: { address: string; type: string; bytes: number; name: string }) {
-  const kind = type.split(';')[0].trim().toLowerCase()
-  if (kind.includes('midi')) return <Roll address={address} bytes={bytes} />
-  if (kind.startsWith('image/')) return <img class="shown" src={address} alt={name} />
-  if (kind.startsWith('audio/')) return <Sound address={address} bytes={bytes} name={name} />
-  if (kind === 'text/vnd.abc' && address.endsWith('/content')) return <Tune address={address} bytes={bytes} />
-  if (kind.startsWith('video/')) return <video class="shown" controls src={address} aria-label={name} />
-  if (kind.startsWith('text/') || kind === 'application/json' || kind.endsWith('+json') || kind.includes('lua') || kind.includes('javascript')) {
-    return <Text address={address} bytes={bytes} json={kind.includes('json')} />
-  }
-  return <p class="soft">There is no preview of {type || 'this type'}. Download it instead.</p>
+  const view = viewOf(type, name)
+  if (view === 'midi') return <Roll address={address} bytes={bytes} />
+  if (view === 'image') return <img class="shown" src={address} alt={name} />
+  if (view === 'audio') return <Sound address={address} bytes={bytes} name={name} />
+  if (view === 'abc' && address.endsWith('/content')) return <Tune address={address} bytes={bytes} />
+  if (view === 'video') return <video class="shown" controls src={address} aria-label={name} />
+  if (view === 'unknown' && bytes > maxText) return <p class="soft">{typeName(type)} has no preview. Download it instead.</p>
+  return <Text address={address} bytes={bytes} view={view} type={type} />
 }
 
 async function bytesOf(address: string, signal: AbortSignal): Promise<ArrayBuffer> {
@@ -41,21 +43,30 @@ function Tune({ address, bytes }: { address: string; bytes: number }) {
   return (
     <>
       <Roll address={address.replace(/content$/, 'midi')} bytes={bytes} />
-      <details open><summary class="soft">ABC notation</summary><Text address={address} bytes={bytes} json={false} /></details>
+      <details open><summary class="soft">ABC notation</summary><Text address={address} bytes={bytes} view="text" type="text/vnd.abc" /></details>
     </>
   )
 }
 
-function Text({ address, bytes, json }: { address: string; bytes: number; json: boolean }) {
-  const { data, error } = useData(async (s) => new TextDecoder().decode((await bytesOf(address, s)).slice(0, maxText)), [address])
+function Text({ address, bytes, view, type }: { address: string; bytes: number; view: View; type: string }) {
+  const { data, error } = useData(async (s) => textOf(new Uint8Array(await bytesOf(address, s)).slice(0, maxText)) ?? null, [address])
   if (error) return <p class="bad">{error.message}</p>
   if (data === undefined) return <p class="soft">…</p>
+  if (data === null) return <p class="soft">{typeName(type)} has no preview. Download it instead.</p>
   return (
     <>
-      {json ? <Parsed text={data} /> : <pre>{data}</pre>}
+      <Words text={data} view={view} type={type} cut={bytes > maxText} />
       {bytes > maxText && <p class="soft">The first {size(maxText)} of {size(bytes)}.</p>}
     </>
   )
+}
+
+/** A text as its view shows it. */
+function Words({ text, view, type, cut }: { text: string; view: View; type: string; cut: boolean }) {
+  if (view === 'markdown') return <Markdown text={text} />
+  if (view === 'table') return <Grid rows={readTable(text, cut)} label="Rows" />
+  if (view === 'code') return <Code text={text} language={type.split('/').pop()!.replace(/^x-/, '')} />
+  return view === 'json' ? <Parsed text={text} /> : <pre>{text}</pre>
 }
 
 function Parsed({ text }: { text: string }) {
@@ -65,5 +76,5 @@ function Parsed({ text }: { text: string }) {
   } catch {
     return <pre>{text}</pre>
   }
-  return <Json value={value} />
+  return <Value value={value} />
 }

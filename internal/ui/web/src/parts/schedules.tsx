@@ -1,10 +1,11 @@
 // The schedules that start jobs.
-import { clock } from '../format'
+import { when } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { isPermitted, type Owned } from '../shares'
 import { attempt } from '../upstream'
 import { Ask } from './ask'
+import { Hint } from './hint'
 import { Until } from './now'
 import { SharedMark, ShareButton } from './share'
 import { State } from './state'
@@ -23,9 +24,10 @@ interface Schedule extends Owned {
   skipped?: number
 }
 
-export function Schedules() {
+/** All schedules; as a part of a page only if there are any. */
+export function Schedules({ whole = false }: { whole?: boolean }) {
   const { data, reload } = useData((s) => call<{ schedules: Schedule[] }>('schedule_list', {}, s), [], ['job.', 'schedule.', 'share.'], (e) => e.type !== 'job.progress')
-  if (!data || data.schedules.length === 0) return null
+  if (!data || data.schedules.length === 0) return data && whole ? <Hint>Scripts that run by themselves appear here. Open a script and choose when it runs.</Hint> : null
   const act = (tool: string, s: Schedule, done: string) => void attempt(() => call(tool, { schedule_id: s.schedule_id }), done).then(reload)
   return (
     <section class="panel" aria-label="Schedules">
@@ -38,7 +40,7 @@ export function Schedules() {
               <td>{s.script_hash ? <a href={`#/scripts/${s.script_hash}`}>{s.name || s.script_hash.slice(0, 12)}</a> : s.name} <SharedMark kind="schedule" of={s} /></td>
               <td><code>{s.schedule}</code> {s.timezone && <span class="soft">{s.timezone}</span>}</td>
               <td>{s.paused ? <State state="paused" /> : s.next_run && <Until time={s.next_run * 1000} />}</td>
-              <td>{s.last_run && (s.last_job_id ? <a href={`#/jobs/${s.last_job_id}`}>{clock(s.last_run * 1000)}</a> : clock(s.last_run * 1000))}</td>
+              <td>{s.last_run && (s.last_job_id ? <a href={`#/jobs/${s.last_job_id}`}>{when(s.last_run * 1000)}</a> : when(s.last_run * 1000))}</td>
               <td class="num" data-label="Started">{s.started}{s.skipped ? `, ${s.skipped} skipped` : ''}</td>
               <td class="row">
                 <ShareButton kind="schedule" id={s.schedule_id} name={`the schedule of ${s.name || 'this script'}`} of={s} />

@@ -7,9 +7,12 @@ const classes: Record<string, string> = {
 }
 
 /** States that are shown by another name. */
-const labels: Record<string, string> = { held: 'awaiting review', removed: 'disabled', needs_login: 'needs your login', none: 'needs your login' }
+const labels: Record<string, string> = { held: 'awaiting review', removed: 'disabled', needs_login: 'needs your login', none: 'needs your login', complete: 'done', pending: 'waits to start', waiting: 'waits' }
+
+/** The word for a state. */
+export const stateWord = (state: string): string => labels[state] ?? state.replaceAll('_', ' ')
 
 /** A coloured state. */
 export function State({ state }: { state: string }) {
-  return <span class={`state ${classes[state] ?? 'soft'}`}>{labels[state] ?? state.replaceAll('_', ' ')}</span>
+  return <span class={`state ${classes[state] ?? 'soft'}`}>{stateWord(state)}</span>
 }

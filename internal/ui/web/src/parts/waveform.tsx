@@ -27,13 +27,13 @@ export function Sound({ address, bytes, name }: { address: string; bytes: number
 }
 
 /** The loudest sample of each part of a sound, from 0 to 1. */
-async function peaksOf(address: string, signal: AbortSignal): Promise<number[]> {
+export async function peaksOf(address: string, signal: AbortSignal, parts = bars): Promise<number[]> {
   const response = await request(address, { signal })
   if (!response.ok) throw await errorOf(response)
   const sound = await new OfflineAudioContext(1, 1, 44_100).decodeAudioData(await response.arrayBuffer())
   const samples = sound.getChannelData(0)
-  const each = Math.max(1, Math.floor(samples.length / bars))
-  return Array.from({ length: bars }, (_, i) => {
+  const each = Math.max(1, Math.floor(samples.length / parts))
+  return Array.from({ length: parts }, (_, i) => {
     let peak = 0
     for (let n = i * each; n < Math.min((i + 1) * each, samples.length); n++) peak = Math.max(peak, Math.abs(samples[n]))
     return Math.min(1, peak)

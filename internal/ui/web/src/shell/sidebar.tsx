@@ -22,6 +22,7 @@ export function Sidebar({ current, search }: { current?: Page; search: () => voi
         <button type="button" class="icononly search" aria-label="Search and commands" onClick={search}><Icon name="search" /></button>
         <button type="button" class="icononly menu" aria-label="Menu" aria-expanded={open} aria-controls="menu" onClick={() => setOpen(!open)}><Icon name="menu" /></button>
       </div>
+      <button type="button" class="command" onClick={search}><Icon name="search" />Search or run… <kbd>Ctrl K</kbd></button>
       <div id="menu" class={open ? 'open' : ''}>
         <nav aria-label="Pages">
           {groups.map((g) => (
