@@ -50,9 +50,10 @@ func openAccess(ctx context.Context, p *process, log *audit.Log, launcher *launc
 		OnChange: func(ctx context.Context, action, name string) { log.RecordAction(ctx, action, name, nil) },
 	}
 	a := &access{localPeers: newPeers(p, launcher)}
-	o := httpauth.Options{Browsers: p.config.Browsers(), Log: p.log, OnLogin: log.RecordLogin, Peers: a.localPeers, Secret: own}
+	onLogin := countedLogins(p, log)
+	o := httpauth.Options{Browsers: p.config.Browsers(), Log: p.log, OnLogin: onLogin, Peers: a.localPeers, Secret: own}
 	if len(p.config.Identity) > 0 {
-		if a.people, err = openPeople(ctx, p, log); err != nil {
+		if a.people, err = openPeople(ctx, p, log, onLogin); err != nil {
 			return nil, err
 		}
 		keys.People, o.People = a.people, a.people
@@ -102,9 +103,9 @@ func (p *process) program(name string) owner.Program {
 }
 
 // openPeople lets people sign in with the configured identity providers.
-func openPeople(ctx context.Context, p *process, log *audit.Log) (*identity.Service, error) {
+func openPeople(ctx context.Context, p *process, log *audit.Log, onLogin func(context.Context, string, string, bool)) (*identity.Service, error) {
 	o := p.config.IdentityOptions(p.secrets)
-	o.Client, o.OnLogin, o.Audit, o.Interval, o.Log = p.issuerClient(), log.RecordLogin, log.RecordAction, p.keysMaxAge(), p.log
+	o.Client, o.OnLogin, o.Audit, o.Interval, o.Log = p.issuerClient(), onLogin, log.RecordAction, p.keysMaxAge(), p.log
 	o.OnBlock = login.EndOf
 	return identity.Open(ctx, p.store, o)
 }

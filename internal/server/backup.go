@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/authserver"
 	"github.com/luanette/luanette/internal/access/people"
@@ -61,9 +59,6 @@ func (srv *Server) runBackups() {
 	if failure, failed := backup.FailureOf(folder); failed {
 		srv.backupFailure.Store(&failure.Error)
 	}
-	if err := srv.measureBackups(); err != nil {
-		srv.log.Warn("backups are not measured", "error", err)
-	}
 	from, err := BackupLocation(srv.config, srv.options.Env)
 	if err != nil {
 		srv.log.Error("no backups are made", "error", err)
@@ -97,21 +92,6 @@ func (srv *Server) backupFailed() string {
 		return *text
 	}
 	return ""
-}
-
-// measureBackups adds an instrument that says whether the latest backup was made.
-func (srv *Server) measureBackups() error {
-	_, err := srv.telemetry.Meter("backup").Int64ObservableGauge("luanette.backup.failed",
-		metric.WithDescription("1 if the latest backup of backup.every was not made, otherwise 0"),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			failed := int64(0)
-			if srv.backupFailure.Load() != nil {
-				failed = 1
-			}
-			o.Observe(failed)
-			return nil
-		}))
-	return err
 }
 
 // BackupSchema describes the tables of all packages to a restore.

@@ -82,7 +82,7 @@ func (srv *Server) auditStore() (adminapi.Audit, error) {
 func (srv *Server) health() *health.Server {
 	return &health.Server{
 		Version: srv.options.Version, Started: srv.started, StartupDone: srv.settled, Draining: &srv.draining, Store: srv.store, Hub: srv.hub,
-		Upstreams: srv.upstreams.List, RestartNeeded: srv.restartNeeded, BackupFailed: srv.backupFailed,
+		Upstreams: srv.upstreams.List, RestartNeeded: srv.restartNeeded, Operation: srv.operation,
 	}
 }
 

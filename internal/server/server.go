@@ -66,6 +66,9 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.runNode(background)
 	srv.runBackups()
+	if err := srv.measure(); err != nil {
+		srv.log.WarnContext(ctx, "operation is not measured", "error", err)
+	}
 	for _, run := range []func(context.Context){
 		srv.upstreams.Follow, srv.keys.Run, srv.watchApprovals, srv.audit.RunRetention, srv.watchPins, srv.watchLogins, srv.watchUpstreams, srv.watchScripts,
 	} {

@@ -265,6 +265,16 @@ func (l *Log) setFailure(err error) {
 	l.failure = err
 }
 
+// Waiting returns how many entries are not in the database yet; false if there is no log.
+func (l *Log) Waiting() (int64, bool) {
+	if l == nil {
+		return 0, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(l.accepted - l.settled), true
+}
+
 func (l *Log) isClosed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

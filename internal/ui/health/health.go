@@ -31,7 +31,31 @@ type Server struct {
 	Hub           *hub.Hub
 	Upstreams     func() []upstreamset.Status
 	RestartNeeded func() []string // settings that changed and need a restart
-	BackupFailed  func() string   // why the latest backup was not made; "" if it was
+	Operation     func() Operation
+}
+
+// Operation is what an operator must look after. Zero values are not shown.
+type Operation struct {
+	BackupFailed   string // why the latest backup was not made
+	LastBackup     time.Time
+	AuditWaiting   int64 // entries that are not in the database yet
+	CertificateEnd time.Time
+}
+
+func (o Operation) fields() map[string]any {
+	all := map[string]any{}
+	if o.BackupFailed != "" {
+		all["backup_failed"] = o.BackupFailed
+	}
+	if o.AuditWaiting > 0 {
+		all["audit_waiting"] = o.AuditWaiting
+	}
+	for name, at := range map[string]time.Time{"last_backup": o.LastBackup, "certificate_end": o.CertificateEnd} {
+		if !at.IsZero() {
+			all[name] = at.UTC().Format(time.RFC3339)
+		}
+	}
+	return all
 }
 
 // Routes are the paths. They need no scope.
@@ -77,8 +101,8 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if names := s.RestartNeeded(); len(names) > 0 {
 		health["restart_needed"] = names
 	}
-	if why := s.BackupFailed(); why != "" && who.SeesAll() {
-		health["backup_failed"] = why
+	if who.SeesAll() {
+		maps.Copy(health, s.Operation().fields())
 	}
 	httpjson.JSON(w, http.StatusOK, health)
 }
