@@ -31,7 +31,7 @@ type jobCommand struct {
 	Follow jobFollowCommand `cmd:"" help:"Follow a job until its end and print its result."`
 	Poll   jobPollCommand   `cmd:"" help:"Wait for jobs to finish."`
 	Cancel jobArg           `cmd:"" tool:"job_cancel" help:"Stop a job."`
-	Undo   jobArg           `cmd:"" tool:"job_undo" help:"Undo what a job changed, where its tools declare how; shows the plan and asks."`
+	Undo   jobArg           `cmd:"" tool:"job_undo" help:"Undo what a job changed: files, and calls whose tools declare how; shows the plan and asks."`
 	Resume jobResumeCommand `cmd:"" help:"Continue a job that failed because it is unknown whether a call happened."`
 	Logs   jobArg           `cmd:"" tool:"job_logs" help:"Show what a job printed and logged."`
 

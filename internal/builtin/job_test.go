@@ -95,6 +95,7 @@ type asJobs struct{ runner *script.Runner }
 func (a asJobs) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
 	outcome, err := a.runner.Run(ctx, script.Request{
 		Source: task.Source, Name: task.Name, Creator: task.Creator, Params: task.Params, Main: true, Handler: task.Handler, Watch: task.Watch,
+		Jobs: job.ForScripts{Queue: task.Queue}, Temp: task.Temp,
 		Caller: &tool.Caller{ID: task.Creator, Progress: func(p tool.Progress) { task.Progress(p.Progress, p.Message) }},
 	})
 	return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err

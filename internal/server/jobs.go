@@ -18,9 +18,9 @@ import (
 )
 
 // openJobs starts the queue of scripts and music. What scripts start, it runs.
-func openJobs(ctx context.Context, p *process, g *guards, t *tooling) (*job.Queue, error) {
+func openJobs(ctx context.Context, p *process, s *storage, g *guards, t *tooling) (*job.Queue, error) {
 	queue, err := openQueue(ctx, p, jobrunner.Runner{Scripts: t.scripts.runner, Upstreams: t.upstreams, Music: t.localMusic}, job.Options{
-		Shares: g.shares, CurrentPrincipal: g.currentPrincipal, Approvals: t.approvals, Tools: t.catalog, Revert: p.revert, Admit: g.orgs.SpendJob,
+		Shares: g.shares, CurrentPrincipal: g.currentPrincipal, Approvals: t.approvals, Tools: t.catalog, Revert: p.revert, Admit: g.orgs.SpendJob, Kept: s.contents,
 	})
 	if err != nil {
 		return nil, err

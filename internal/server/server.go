@@ -110,7 +110,7 @@ func build(ctx context.Context, p *process) (*Server, error) {
 		return nil, err
 	}
 	if p.options.Jobs || p.options.Archive {
-		if in.jobs, err = openJobs(ctx, p, g, t); err != nil {
+		if in.jobs, err = openJobs(ctx, p, s, g, t); err != nil {
 			return nil, err
 		}
 	}

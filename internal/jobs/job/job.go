@@ -58,7 +58,8 @@ type Spec struct {
 	Delay    time.Duration // minimum time before the start
 	Start    time.Time     // start time instead of a delay; zero means now
 
-	journal []byte // what the job has done already, as another job
+	journal   []byte // what the job has done already, as another job
+	continues string // that job
 }
 
 // check validates the spec and sorts its tags.
@@ -131,7 +132,7 @@ type Task struct {
 	Spec
 	Created  time.Time                              // of the job
 	Handler  host.Handler                           // handles the script's effects
-	Queue    *Queue                                 // starts further jobs; nil if the run is offline
+	Queue    *Queue                                 // starts further jobs; nil if a journal answers everything
 	Offline  bool                                   // the handler answers all effects: upstreams are not needed
 	Temp     string                                 // a folder that is removed with the job; "" if there is none
 	Progress func(fraction float64, message string) // never nil
@@ -281,6 +282,9 @@ func Contents() []cas.Column {
 	return []cas.Column{
 		{Table: "jobs", Name: "hash", Where: notOver},
 		{Table: "job_schedules", Name: "hash", Where: cas.All},
+		{Table: "job_files", Name: "kept", Where: cas.All},
+		{Table: "job_files", Name: "before", Why: "it is compared; what undo needs is kept"},
+		{Table: "job_files", Name: "after", Why: "it is compared"},
 	}
 }
 
@@ -291,6 +295,7 @@ func Personal() []personal.Table {
 		{Name: "job_live", Where: "job IN " + owned},
 		{Name: "job_keys", Where: "job IN " + owned, Hidden: []string{"key"}},
 		{Name: "job_tags", Where: "job IN " + owned},
+		{Name: "job_files", Where: "job IN " + owned},
 		{Name: "jobs", Where: ownedJobs},
 		{Name: "job_schedules", Where: ownedJobs},
 		{Name: "job_owners", Where: "OWNER(owner) OR person LIKE '%/' || PERSON"},

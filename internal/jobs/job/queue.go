@@ -65,6 +65,7 @@ type Options struct {
 	// Revert returns how calls of a tool are undone, where the tool itself does not say it;
 	// may be nil.
 	Revert func(tool.Ref) (tool.Revert, bool)
+	Kept   Kept             // stores what was in files before jobs changed them; nil: those changes cannot be undone
 	Shares principal.Shares // what owners share with others; nil: nothing
 	Events *event.Bus       // may be nil
 	Traces Traces           // nil: jobs are not part of traces

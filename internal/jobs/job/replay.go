@@ -162,9 +162,6 @@ func (q *Queue) Plan(ctx context.Context, id string) (host.Plan, error) {
 		return host.Plan{}, err
 	}
 	rehearsal := host.NewRehearsal(q.options.Tools, nil)
-	_, err = q.runner.RunJob(ctx, Task{
-		ID: id, Spec: j.Spec, Handler: host.NewReplay(withoutRefusals(steps), rehearsal), Offline: true,
-		Progress: func(float64, string) {}, Watch: func(host.OutputLine) {},
-	})
+	_, err = q.rehearse(ctx, id, j.Spec, host.NewReplay(withoutRefusals(steps), rehearsal))
 	return host.NewPlan(rehearsal, err), nil
 }

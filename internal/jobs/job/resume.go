@@ -36,7 +36,7 @@ func (q *Queue) Resume(ctx context.Context, id string, a Assumption) (Job, error
 	}
 	s := j.Spec
 	s.Tags = append(slices.DeleteFunc(slices.Clone(s.Tags), isResumeTag), resumeTag, resumeTag+":"+id)
-	s.journal = host.WriteJournal(withoutRefusals(a.settle(steps)))
+	s.journal, s.continues = host.WriteJournal(withoutRefusals(a.settle(steps))), id
 	return q.Submit(ctx, s)
 }
 

@@ -160,6 +160,10 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 		return true, q.conclude(ctx, j, Outcome{}, err, nil)
 	}
 	replay := host.NewReplay(steps, approved.handler)
+	handler, err := q.keepFiles(ctx, j, steps, replay)
+	if err != nil {
+		return true, q.conclude(ctx, j, Outcome{}, err, nil)
+	}
 	c.begin(journal)
 	q.mu.Lock()
 	closing := q.closing
@@ -171,7 +175,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	var outcome Outcome
 	running, err := q.asOwner(ctx, j.ID)
 	if err == nil {
-		outcome, err = q.runner.RunJob(q.traced(running, j), q.task(j, c, replay))
+		outcome, err = q.runner.RunJob(q.traced(running, j), q.task(j, c, handler))
 		waits.pauseSchedule(ctx)
 	}
 	late := run.Delayed() || outages.Any()

@@ -74,6 +74,9 @@ func (q *Queue) insertJob(ctx context.Context, tx *db.Tx, j Job) error {
 	if err == nil && j.journal != nil {
 		_, err = tx.Exec(ctx, "UPDATE jobs SET tail = $2 WHERE id = $1", j.ID, j.journal)
 	}
+	if err == nil && j.continues != "" {
+		err = copyFiles(ctx, tx, j.continues, j.ID)
+	}
 	for _, tag := range j.Tags {
 		if err == nil {
 			_, err = tx.Exec(ctx, "INSERT INTO job_tags (tag, job) VALUES ($1, $2)", tag, j.ID)

@@ -23,7 +23,11 @@ func undoTagOf(id string) string { return undoTag + ":" + id }
 // undoSource is the script of a job that undoes another one: it makes the calls in order.
 const undoSource = `function main(undo)
   for _, call in ipairs(undo.calls) do
-    mcp.call(call.server, call.tool, call.arguments)
+    if call.file then
+      fs.restore(call.file, call.arguments.job_id)
+    else
+      mcp.call(call.server, call.tool, call.arguments)
+    end
     print("undone: step " .. call.step)
   end
   return { undone = #undo.calls }
@@ -87,7 +91,7 @@ func undoSpec(j Job, steps []UndoStep) (Spec, error) {
 	calls := []undoCall{}
 	for _, s := range steps {
 		if s.Problem == "" {
-			calls = append(calls, undoCall{s.Step, s.Tool.Space, s.Tool.Name, s.Arguments})
+			calls = append(calls, undoCall{s.Step, s.Tool.Space, s.Tool.Name, s.File, s.Arguments})
 		}
 	}
 	if len(calls) == 0 {
@@ -106,23 +110,28 @@ type undoCall struct {
 	Step      int64           `json:"step"`
 	Server    string          `json:"server"`
 	Tool      string          `json:"tool"`
+	File      string          `json:"file,omitempty"` // to restore instead
 	Arguments json.RawMessage `json:"arguments"`
 }
 
 // rehearseUndo returns the plan of an undo: what would be refused is refused now.
 func (q *Queue) rehearseUndo(ctx context.Context, u Undo) (host.Paused, error) {
 	rehearsal := host.NewRehearsal(q.options.Tools, nil)
-	_, err := q.runner.RunJob(ctx, Task{
-		ID: u.ID, Spec: u.spec, Handler: rehearsal, Offline: true, Progress: func(float64, string) {}, Watch: func(host.OutputLine) {},
-	})
-	if err != nil {
+	if _, err := q.rehearse(ctx, u.ID, u.spec, rehearsal); err != nil {
 		return host.Paused{}, fault.Wrap(fault.CodeOf(err), err, "the job cannot be undone").WithHint("%s", fault.HintOf(err))
 	}
 	first := u.Steps[slices.IndexFunc(u.Steps, func(s UndoStep) bool { return s.Problem == "" })]
 	return host.Paused{
-		RunInfo: runInfoOf(Job{ID: u.ID, Spec: u.spec}), Effect: host.CallOf(first.Tool, first.Arguments),
+		RunInfo: runInfoOf(Job{ID: u.ID, Spec: u.spec}), Effect: first.effect(),
 		Plan: rehearsal.Plan(), Certain: rehearsal.Certain(), Complete: true,
 	}, nil
+}
+
+// rehearse runs a script with a handler that changes nothing.
+func (q *Queue) rehearse(ctx context.Context, id string, s Spec, handler host.Handler) (Outcome, error) {
+	return q.runner.RunJob(ctx, Task{
+		ID: id, Spec: s, Queue: q, Handler: handler, Offline: true, Progress: func(float64, string) {}, Watch: func(host.OutputLine) {},
+	})
 }
 
 // StartUndo starts the job that undoes another one. It waits for the approval if there is
@@ -176,8 +185,19 @@ type UndoStep struct {
 	Step      int64           // number of the change in the job
 	Call      string          // the change, as written in a script
 	Tool      tool.Ref        // what undoes it
+	File      string          // what is restored; "" if a tool undoes it
 	Arguments json.RawMessage // of that call
 	Problem   string          // why it cannot be undone; "" if it can
+
+	job string // that made it
+}
+
+// effect is the effect that undoes it.
+func (s UndoStep) effect() host.Effect {
+	if s.File == "" {
+		return host.CallOf(s.Tool, s.Arguments)
+	}
+	return host.Effect{Name: s.Tool.String(), Kind: host.Idempotent, Args: []host.Value{s.File, s.job}}
 }
 
 // undoSteps returns the changes of a job that earlier undos did not undo, the last one
@@ -191,9 +211,20 @@ func (q *Queue) undoSteps(ctx context.Context, id string, earlier []Job) ([]Undo
 	if err != nil {
 		return nil, err
 	}
-	var undo []UndoStep
+	files, err := q.fileUndos(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	undo := withoutJournal(files, steps, id)
 	for _, step := range slices.Backward(steps) {
-		if !step.Changed() || tried[step.Seq] == undone {
+		file := slices.IndexFunc(files, func(u fileUndo) bool { return slices.Contains(u.steps, step.Seq) })
+		switch {
+		case tried[step.Seq] == undone, file < 0 && (!step.Changed() || q.inFolder(id, step)):
+			continue
+		case file >= 0 && files[file].last() != step.Seq: // undone with the last change of the file
+			continue
+		case file >= 0:
+			undo = append(undo, files[file].undo(id, step.Call()))
 			continue
 		}
 		s := UndoStep{Step: step.Seq, Call: step.Call()}
@@ -208,7 +239,7 @@ func (q *Queue) undoSteps(ctx context.Context, id string, earlier []Job) ([]Undo
 		}
 		undo = append(undo, s)
 	}
-	return undo, nil
+	return q.restorable(ctx, id, undo)
 }
 
 // tryOutcome is what became of a call that undoes a step.
@@ -234,7 +265,7 @@ func (q *Queue) triedUndos(ctx context.Context, jobs []Job) (map[int64]tryOutcom
 		if err != nil {
 			return nil, err
 		}
-		made := slices.DeleteFunc(steps, func(s host.Step) bool { return s.Nested() || !s.Called() })
+		made := slices.DeleteFunc(steps, func(s host.Step) bool { return s.Nested() || !s.Called() && s.Name != "fs.restore" })
 		for i, step := range made[:min(len(made), len(params.Calls))] {
 			switch {
 			case !step.Done:
@@ -251,7 +282,7 @@ func (q *Queue) triedUndos(ctx context.Context, jobs []Job) (map[int64]tryOutcom
 func (q *Queue) opposite(ctx context.Context, step host.Step) (ref tool.Ref, arguments json.RawMessage, err error) {
 	called, given, result, ok := step.Calls()
 	if !ok {
-		return ref, nil, errors.New("only calls of tools can be undone")
+		return ref, nil, errors.New("only calls of tools and changes of files can be undone")
 	}
 	revert, ok := q.revertOf(ctx, called)
 	if !ok {

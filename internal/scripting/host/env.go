@@ -97,6 +97,7 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 	if path, ok := args.At(f.Path).(string); ok && e.services.Files != nil {
 		effect.TempOnly = e.services.Files.InTemp(path)
 		effect.file = func() fileState { return e.rehearsed().Files.state(path) }
+		effect.onFile = &fileEffect{e, f, args, path}
 	}
 	switch {
 	case f.Check != nil:
@@ -227,6 +228,7 @@ type Effect struct {
 	Line     int                         // of the script; 0 if unknown
 	TempOnly bool                        // changes only the run's temp folder, which is removed with the run
 	file     func() fileState            // in a rehearsal: the file it changes, as it is now; may be nil
+	onFile   *fileEffect                 // if it changes one file; otherwise nil
 	check    func(context.Context) error // returns why it would be refused, without carrying it out; may be nil
 	f        *Func                       // nil if it is not a call of a function
 }

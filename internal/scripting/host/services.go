@@ -265,6 +265,8 @@ type Jobs interface {
 	Start(ctx context.Context, j NewJob) (id string, err error)
 	// Result returns the state of a job of the same principal.
 	Result(ctx context.Context, id string) (JobResult, error)
+	// ChangedFile returns what a job, which the principal may undo, changed in a file.
+	ChangedFile(ctx context.Context, id, path string) (ChangedFile, error)
 }
 
 // NewJob is a job to start.

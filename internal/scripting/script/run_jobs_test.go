@@ -22,6 +22,10 @@ func (j *recordedJobs) Start(_ context.Context, _, _ string, n host.NewJob) erro
 	return nil
 }
 
+func (*recordedJobs) ChangedFile(context.Context, string, string) (host.ChangedFile, error) {
+	return host.ChangedFile{}, nil
+}
+
 func (j *recordedJobs) Result(_ context.Context, id string) (host.JobResult, error) {
 	return host.JobResult{}, fault.New(fault.NotFound, "no job %s", id)
 }

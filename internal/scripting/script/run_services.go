@@ -23,6 +23,8 @@ type Jobs interface {
 	Start(ctx context.Context, id, creator string, j host.NewJob) error
 	// Result returns the state of a job of the same principal.
 	Result(ctx context.Context, id string) (host.JobResult, error)
+	// ChangedFile returns what a job, which the principal may undo, changed in a file.
+	ChangedFile(ctx context.Context, id, path string) (host.ChangedFile, error)
 }
 
 // startedJobs starts jobs for one run. What the run has read counts as read by the jobs
@@ -76,6 +78,10 @@ func (s startedJobs) Result(ctx context.Context, id string) (host.JobResult, err
 		err = flow.Recall(ctx, flowOfJob(id))
 	}
 	return found, err
+}
+
+func (s startedJobs) ChangedFile(ctx context.Context, id, path string) (host.ChangedFile, error) {
+	return s.jobs.ChangedFile(ctx, id, path)
 }
 
 // flowOfJob is the name under which the flow of a job is stored.

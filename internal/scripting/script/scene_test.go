@@ -154,6 +154,10 @@ func (j *instantJobs) Start(ctx context.Context, _, _ string, n host.NewJob) err
 	return nil
 }
 
+func (*instantJobs) ChangedFile(context.Context, string, string) (host.ChangedFile, error) {
+	return host.ChangedFile{}, nil
+}
+
 func (j *instantJobs) Result(_ context.Context, id string) (host.JobResult, error) {
 	for i, result := range j.ended {
 		if id == fmt.Sprintf("job-%d", i+1) {

@@ -234,6 +234,39 @@ func TestCollectKeepsWhatRowsNeed(t *testing.T) {
 	})
 }
 
+// TestKeepIsForRows checks that what was kept stays as long as its row, that nobody reads it, and
+// that it is nobody's artifact.
+func TestKeepIsForRows(t *testing.T) {
+	t.Parallel()
+	eachCollection(t, func(t *testing.T, c collection) {
+		if err := c.db.Exec(t.Context(), "CREATE TABLE wanted (hash TEXT NOT NULL, named TEXT NOT NULL, wanted BOOLEAN NOT NULL)"); err != nil {
+			t.Fatal(err)
+		}
+		keep := func(who context.Context, text string) {
+			t.Helper()
+			err := c.Keep(who, strings.NewReader(text), func(tx *db.Tx, ref cas.Ref) error {
+				_, err := tx.Exec(t.Context(), "INSERT INTO wanted (hash, named, wanted) VALUES ($1, '', TRUE)", ref.String())
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, who := range []context.Context{c.ada, t.Context()} { // also the owner of the machine
+			keep(who, "kept")
+			c.collect(0, "kept")
+			if _, err := c.Find(c.ada, cas.Sum([]byte("kept")).String()); fault.CodeOf(err) != fault.NotFound {
+				t.Errorf("what was kept is read: %v", err)
+			}
+			if err := c.db.Exec(t.Context(), "DELETE FROM wanted"); err != nil {
+				t.Fatal(err)
+			}
+			c.collect(1)
+			c.gone("kept")
+		}
+	})
+}
+
 // TestCollectKeepsForeignContents checks that bytes which another program stored in the
 // folder stay, also if somebody stored the same.
 func TestCollectKeepsForeignContents(t *testing.T) {

@@ -287,9 +287,31 @@ func (s *Store) Use(ctx context.Context, tx *db.Tx, ref cas.Ref) error {
 	return err
 }
 
-// putContent stores all of r for an owner, within the quota of the owner's organisation, and
-// calls record in the transaction that says whose it is.
+// putContent stores all of r for an owner, and calls record in the transaction that says whose
+// it is.
 func (s *Store) putContent(ctx context.Context, owner principal.Owner, r io.Reader, mime string, record func(tx *db.Tx, ref cas.Ref, size int64) error) error {
+	return s.putBytes(ctx, owner, r, func(tx *db.Tx, ref cas.Ref, size int64) error {
+		if err := s.own(ctx, tx, owner, Content{Hash: ref, Size: size, MIME: mime}); err != nil {
+			return err
+		}
+		return record(tx, ref, size)
+	})
+}
+
+// Keep stores all of r, which must be within the quota of the caller's organisation, for as
+// long as the rows last that record adds to one of Options.Columns. It is nobody's content:
+// only who knows such a row reads it.
+func (s *Store) Keep(ctx context.Context, r io.Reader, record func(tx *db.Tx, ref cas.Ref) error) error {
+	w, err := s.audience(ctx)
+	if err != nil {
+		return err
+	}
+	return s.putBytes(ctx, w.own, r, func(tx *db.Tx, ref cas.Ref, _ int64) error { return record(tx, ref) })
+}
+
+// putBytes stores all of r, within the quota of the owner's organisation, and calls record in
+// the transaction that says who needs it.
+func (s *Store) putBytes(ctx context.Context, owner principal.Owner, r io.Reader, record func(tx *db.Tx, ref cas.Ref, size int64) error) error {
 	const tries = 3
 	again, _ := r.(io.Seeker)
 	var began int64
@@ -300,7 +322,7 @@ func (s *Store) putContent(ctx context.Context, owner principal.Owner, r io.Read
 		}
 	}
 	for try := 1; ; try++ {
-		err := s.putOnce(ctx, claim{rand.Text(), owner}, r, mime, record)
+		err := s.putOnce(ctx, claim{rand.Text(), owner}, r, record)
 		if !errors.Is(err, cas.ErrRemoved) {
 			return err
 		}
@@ -313,14 +335,11 @@ func (s *Store) putContent(ctx context.Context, owner principal.Owner, r io.Read
 	}
 }
 
-func (s *Store) putOnce(ctx context.Context, c claim, r io.Reader, mime string, record func(tx *db.Tx, ref cas.Ref, size int64) error) error {
+func (s *Store) putOnce(ctx context.Context, c claim, r io.Reader, record func(tx *db.Tx, ref cas.Ref, size int64) error) error {
 	ref, size, err := s.blobs.Put(ctx, s.claiming(ctx, c, r))
 	if err == nil {
 		err = s.db.Write(ctx, func(tx *db.Tx) error {
 			err := s.checkQuota(ctx, tx, c.owner.Org, ref, size)
-			if err == nil {
-				err = s.own(ctx, tx, c.owner, Content{Hash: ref, Size: size, MIME: mime})
-			}
 			if err == nil {
 				err = s.settle(ctx, tx, c, ref)
 			}

@@ -36,6 +36,13 @@ func Sum(content []byte) Ref {
 	return Ref{sum: blake3.Sum256(content)}
 }
 
+// SumOf returns the ref of all that r has.
+func SumOf(r io.Reader) (Ref, error) {
+	h := blake3.New(refSize, nil)
+	_, err := io.Copy(h, r)
+	return sumOf(h), err
+}
+
 // Parse parses a whole ref: 64 hex digits in either case, with or without "cas:"
 // or "cas://".
 func Parse(s string) (Ref, error) {

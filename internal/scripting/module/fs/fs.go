@@ -3,8 +3,10 @@
 package fs
 
 import (
+	"context"
 	"embed"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -24,6 +26,7 @@ func Module() host.Module {
 		{Name: "find", Kind: host.Read, Effect: host.Bind(find)},
 		{Name: "exists", Kind: host.Read, Effect: host.Bind(exists)},
 		{Name: "remove", Kind: host.Write, Effect: host.Bind(remove), Path: 1, Action: host.Does("remove", 1)},
+		{Name: "restore", Kind: host.Idempotent, Effect: host.Bind(restore), Path: 1, Action: host.Does("restore", 1)},
 		{Name: "size", Kind: host.Read, Effect: host.Bind(size)},
 	}}
 }
@@ -57,3 +60,14 @@ func find(w *host.Services, pattern string) ([]string, error) {
 func exists(w *host.Services, path string) (bool, error) { return w.Files.Exists(path) }
 
 func remove(w *host.Services, path string) error { return w.Files.Remove(path) }
+
+func restore(ctx context.Context, w *host.Services, path, job string) (string, error) {
+	if w.Jobs == nil {
+		return "", fault.New(fault.Unavailable, "fs.restore: no jobs run in this process").WithHint("run the script on a server")
+	}
+	was, err := w.Jobs.ChangedFile(ctx, job, path)
+	if err != nil {
+		return "", err
+	}
+	return w.Files.Restore(ctx, path, was)
+}
