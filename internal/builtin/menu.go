@@ -334,6 +334,7 @@ func listed(tools []tool.Info) int {
 const (
 	configUpdate   = "config.update"
 	toolsRefreshed = "upstream.tools_refreshed"
+	listsRefreshed = "upstream.lists_refreshed"
 )
 
 // Changes notifies MCP clients when what they listed or read has changed: the exposed
@@ -345,7 +346,7 @@ func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify hub.Notify) (s
 		ctx, cancel := context.WithCancel(context.Background())
 		sub := bus.Subscribe(event.Options{Types: []string{
 			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.failed", "upstream.needs_auth", "upstream.asleep",
-			toolsRefreshed, "upstream.removed", "job.*", configUpdate,
+			toolsRefreshed, listsRefreshed, "upstream.removed", "job.*", configUpdate,
 		}, Mode: event.Latest, IncludeRemote: true})
 		var work sync.WaitGroup
 		work.Go(func() {
@@ -358,6 +359,10 @@ func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify hub.Notify) (s
 				}
 				if e.Type == toolsRefreshed {
 					notify(wire.NoteToolsChanged, nil, nil) // somebody may have other tools there, while all together stay the same
+				}
+				if e.Type == listsRefreshed || e.Type == "upstream.removed" {
+					notify(wire.NotePromptsChanged, nil, nil)
+					notify(wire.NoteResourcesChanged, nil, nil)
 				}
 				for _, uri := range resourcesAbout(e) {
 					notify(wire.NoteResourceUpdated, rawjson.SetText(nil, "uri", uri), e.VisibleTo)

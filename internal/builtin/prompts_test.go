@@ -10,10 +10,10 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/builtin/servertools"
-	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/offers"
 )
 
-var _ hub.Prompts = (*builtin.Prompts)(nil)
+var _ offers.Prompts = (*builtin.Prompts)(nil)
 
 func (h toolFixture) prompts() *builtin.Prompts {
 	return scripttools.Prompts(h.runner, h.scripts, h.catalog)

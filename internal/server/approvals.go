@@ -97,6 +97,10 @@ func (a *approver) approveCalls() tool.Step {
 		if err != nil || decision == host.Allow {
 			return ctx, err
 		}
+		if i.Call.Kind != "" {
+			return ctx, i.Deny("approval", fault.New(fault.Denied, "%s needs approval, for which only calls of tools can wait", c.Ref).
+				WithHint("allow it by a rule of the policy: docs/policy.md"))
+		}
 		if tool.IsForPlan(ctx) {
 			return ctx, i.Deny("approval", fault.New(fault.Denied, "%s needs approval itself", c.Ref))
 		}

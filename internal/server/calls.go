@@ -7,13 +7,14 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/govern/policy"
+	"github.com/luanette/luanette/internal/mcp/offers"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
 // callSteps are what every tool call passes, in this order, wherever it comes from:
 // /mcp, /mcp/NAME, scripts, jobs, chat and the command line.
-func callSteps(s *storage, g *guards, pins *pin.Guard, tools *overlay.Source, asks *approver) []tool.Step {
+func callSteps(s *storage, g *guards, pins *pin.Guard, tools *overlay.Source, links *offers.Links, asks *approver) []tool.Step {
 	return []tool.Step{
 		catalog.LimitDepth(),                // tools that call each other in a circle end
 		catalog.Observe(),                   // span, events, statistics
@@ -26,6 +27,7 @@ func callSteps(s *storage, g *guards, pins *pin.Guard, tools *overlay.Source, as
 		tools.CheckCalls(),                  // startup.lua does not hide the tool
 		catalog.RunHooks(),                  // hooks of startup.lua
 		s.results.LearnCalls(),              // shapes of results without a schema
+		links.NoteCalls(),                   // resources that results name
 		s.usage.LearnCalls(),                // words of searches that led to the call
 		catalog.CheckArguments(),            // arguments match the tool's schema
 		asks.approveCalls(),                 // a person has approved it, if need be

@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/govern/erasure"
 	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/offers"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/tools/toolset"
 	"github.com/luanette/luanette/internal/ui/web"
@@ -75,23 +76,21 @@ func (in *parts) registerTools() {
 
 // newHub builds the MCP endpoint.
 func newHub(in *parts) *hub.Hub {
-	exposed := in.catalog.Exposed()
+	exposed, all := in.catalog.Exposed(), in.offers()
 	return hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: in.options.Version,
 		Instructions: builtin.Instructions(),
 		Tools:        in.menu,
 		Menus:        builtin.Menus,
 		HubMenu:      builtin.MenuFull,
-		Resources:    in.resources(),
-		Prompts:      in.prompts(),
-		Completer:    in.completions(),
+		Offers:       all,
 		Tasks:        in.jobTasks(),
 		RelayedTasks: in.tasks.Hub(),
 		Upstreams:    peers{in.upstreams, in},
 		Logins:       in.loginService,
 		SessionStore: in.sessionStore,
 		Nodes:        in.hubNodes(),
-		Changes:      builtin.Changes(exposed, in.bus),
+		Changes:      all.Changes(builtin.Changes(exposed, in.bus)),
 		Principal:    caller,
 		Origins:      in.config.MCP.AllowedOrigins,
 		Proxies:      in.config.Browsers().Proxies,
@@ -99,6 +98,15 @@ func newHub(in *parts) *hub.Hub {
 		Log:          in.log,
 		Tracer:       in.telemetry.Tracer("hub"), Meter: in.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
 	})
+}
+
+// offers are all resources and prompts at /mcp.
+func (in *parts) offers() *offers.Offers {
+	all := offers.New(offers.Options{
+		Resources: in.resources(), Prompts: in.prompts(), Completer: in.completions(), Upstreams: peers{in.upstreams, in}, Links: in.links,
+	})
+	in.closeFirst.plain("the subscriptions", all.Close) // after the MCP endpoint
+	return all
 }
 
 // newDashboard builds the endpoints of the web page and the dashboard.

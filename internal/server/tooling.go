@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/govern/peerview"
 	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/offers"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
@@ -66,6 +67,7 @@ type sources struct {
 	catalog       *catalog.Catalog
 	upstreams     *upstreamset.Set
 	pins          *pin.Guard
+	links         *offers.Links
 	approvals     *approval.Store
 	approver      *approver
 	history       *history.Calls
@@ -93,7 +95,8 @@ func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sourc
 	asks := &approver{policy: g.policy, circles: &p.circles}
 	o := catalogOptions(p, s, g, manager)
 	o.Ready = p.awaitStartup
-	o.Steps = callSteps(s, g, pins, named, asks)
+	links := &offers.Links{}
+	o.Steps = callSteps(s, g, pins, named, links, asks)
 	remote := remoteMusic(p, manager)
 	o.Limits = func(namespace string) catalog.Limits { return p.limits(namespace, remote()) }
 	o.WhyHidden = func(name string) error {
@@ -117,7 +120,7 @@ func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sourc
 	asks.catalog = tools // its calls wait for approvals, which are about its tools
 	approvals, err := openApprovals(ctx, p, g, s.deliveries, asks)
 	asks.approvals = approvals
-	return &sources{tools, upstreams, pins, approvals, asks, o.History, remote}, err
+	return &sources{tools, upstreams, pins, links, approvals, asks, o.History, remote}, err
 }
 
 // newManager returns what connects to upstreams.

@@ -178,13 +178,41 @@ func (h Hints) Annotations() Annotations {
 	}
 }
 
-// Call is one request to run a tool.
+// Call is one request to run a tool, or to use something else of an upstream.
 type Call struct {
+	Kind   Kind // what it is; "" is the call of a tool
 	Ref    Ref
 	Args   json.RawMessage // a JSON object; nil means {}
 	Meta   json.RawMessage // the caller's _meta, protocol keys removed; may be nil
 	Caller *Caller         // the caller while the call runs; nil: it cannot be notified or asked
 	Task   *TaskRequest    // the caller takes a task in place of the result; nil: it waits for the result
+}
+
+// Kind is what a call uses of its upstream. It is the method of MCP for that.
+type Kind string
+
+// Kinds of calls other than those of tools. They pass the same steps, under the names
+// "resource:URI" and "prompt:NAME" of their namespace, except for what is about definitions of
+// tools.
+const (
+	ReadsResource Kind = "resources/read"
+	GetsPrompt    Kind = "prompts/get"
+)
+
+// Ref names what a call of this kind uses: a resource by its URI, or a prompt by its name.
+func (k Kind) Ref(space, name string) Ref {
+	if k == GetsPrompt {
+		return Ref{space, "prompt:" + name}
+	}
+	return Ref{space, "resource:" + name}
+}
+
+// Observed is the name under which a call is counted: single resources are too many.
+func (c *Call) Observed() string {
+	if c.Kind != "" {
+		return string(c.Kind)
+	}
+	return c.Ref.Name
 }
 
 // Owner is the user that what the call makes belongs to.

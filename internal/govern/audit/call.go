@@ -49,8 +49,11 @@ func (l *Log) failing() (full bool, err error) {
 	return l.accepted-l.settled >= l.options.Queue, l.failure
 }
 
+// actions are those of entries about other calls than those of tools.
+var actions = map[tool.Kind]string{tool.ReadsResource: "read", tool.GetsPrompt: "prompt"}
+
 func (l *Log) recordCall(ctx context.Context, i *tool.Invocation) {
-	e := newEntry(ctx, Call, i.Info.Ref.String(), i.Args)
+	e := newEntry(ctx, cmp.Or(actions[i.Call.Kind], Call), i.Info.Ref.String(), i.Args)
 	if i.Call.Caller != nil {
 		e.Client, e.Agent = i.Call.Caller.ID, i.Call.Caller.Agent
 	}

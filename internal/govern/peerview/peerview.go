@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -61,19 +62,31 @@ func (p peer) Find(ctx context.Context, name string) (tool.Info, bool) {
 	return info, found
 }
 
-// Request relays any other request, and removes from lists what the caller may not see.
+// Request relays any other request. What reads from the upstream passes the steps of calls, and
+// lists lack what the caller may not see.
 func (p peer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	who := principal.Of(ctx)
 	params, err := checkParams(method, params)
 	if err != nil {
 		return nil, err
 	}
-	if result, err := onlyTools(who, method); result != nil || err != nil {
-		return result, err
-	}
-	if method == wire.MethodPromptsGet {
+	call := tool.Call{Args: params, Caller: caller}
+	switch method {
+	case wire.MethodPromptsGet:
+		call.Kind = tool.GetsPrompt
 		name, _ := rawjson.GetText(params, "name")
+		call.Ref = call.Kind.Ref(p.name, name)
 		if err := p.checkPrompt(ctx, name); err != nil {
+			return nil, err
+		}
+		call.Args, _ = rawjson.Get(params, "arguments")
+		return p.relay(ctx, call, params)
+	case wire.MethodResourcesRead:
+		call.Kind = tool.ReadsResource
+		uri, _ := rawjson.GetText(params, "uri")
+		call.Ref = call.Kind.Ref(p.name, uri)
+		return p.relay(ctx, call, params)
+	case wire.MethodSubscribe, wire.MethodComplete:
+		if err := p.checkSubject(ctx, params); err != nil {
 			return nil, err
 		}
 	}
@@ -83,30 +96,76 @@ func (p peer) Request(ctx context.Context, method string, params json.RawMessage
 	}
 	switch method {
 	case wire.MethodToolsList:
-		return p.filterTools(ctx, who, result), nil
+		return p.filterTools(ctx, principal.Of(ctx), result), nil
 	case wire.MethodPromptsList:
-		return filterList(result, "prompts", func(item json.RawMessage) (json.RawMessage, bool) {
-			return item, p.Pins.CheckDefinition(ctx, p.name, pin.Prompt, item) == nil
-		}), nil
+		return p.filterPage(ctx, method, "prompts", result), nil
+	case wire.MethodResourcesList:
+		return p.filterPage(ctx, method, "resources", result), nil
+	case wire.MethodResourceTemplates:
+		return p.filterPage(ctx, method, "resourceTemplates", result), nil
 	default:
 		return result, nil
 	}
 }
 
-// onlyTools answers for a principal who may use some tools only: prompts and resources
-// do not exist for it.
-func onlyTools(who principal.Principal, method string) (json.RawMessage, error) {
-	if len(who.Tools) == 0 {
-		return nil, nil
+// relay takes a request through the steps of calls. What it reads changes nothing.
+func (p peer) relay(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
+	result, err := p.Catalog.Relay(ctx, infoOf(call.Ref), call, params, requester{p.Peer, string(call.Kind)})
+	return result.Raw, err
+}
+
+// infoOf stands for the definition of something that is no tool, and changes nothing.
+func infoOf(ref tool.Ref) tool.Info { return tool.Info{Ref: ref, Hints: tool.Hints{ReadOnly: true}} }
+
+// requester makes a request of a call.
+type requester struct {
+	hub.Peer
+	method string
+}
+
+// Call implements catalog.Forwarder.
+func (r requester) Call(ctx context.Context, call tool.Call, params json.RawMessage) (tool.Result, error) {
+	raw, err := r.Request(ctx, r.method, params, call.Caller)
+	return tool.Result{Raw: raw}, err
+}
+
+// checkSubject refuses requests about a resource or a prompt that the caller may not use.
+func (p peer) checkSubject(ctx context.Context, params json.RawMessage) error {
+	uri, _ := rawjson.GetText(params, "uri")
+	call := tool.Call{Kind: tool.ReadsResource}
+	if ref, ok := rawjson.Get(params, "ref"); ok {
+		uri, _ = rawjson.GetText(ref, "uri")
+		if name, ok := rawjson.GetText(ref, "name"); ok {
+			uri, call.Kind = name, tool.GetsPrompt
+		}
 	}
+	call.Ref = call.Kind.Ref(p.name, uri)
+	return p.Catalog.CheckRelay(ctx, infoOf(call.Ref), call)
+}
+
+// Listed is a list as it is known, without what the caller may not see.
+func (p peer) Listed(ctx context.Context, method string) []json.RawMessage {
+	items := slices.Clone(p.Peer.Listed(ctx, method))
+	return slices.DeleteFunc(items, func(item json.RawMessage) bool { return !p.shows(ctx, method, item) })
+}
+
+// filterPage removes from a page what the caller may not see.
+func (p peer) filterPage(ctx context.Context, method, list string, page json.RawMessage) json.RawMessage {
+	return filterList(page, list, func(item json.RawMessage) (json.RawMessage, bool) { return item, p.shows(ctx, method, item) })
+}
+
+// shows tells whether the caller may see an entry of a list.
+func (p peer) shows(ctx context.Context, method string, item json.RawMessage) bool {
+	kind, key := tool.ReadsResource, "uri"
 	switch method {
-	case wire.MethodResourcesList, wire.MethodResourceTemplates, wire.MethodPromptsList:
-		return json.RawMessage(`{"resources":[],"resourceTemplates":[],"prompts":[]}`), nil
-	case wire.MethodToolsList, wire.MethodPing, wire.MethodSetLevel, wire.MethodUnsubscribe:
-		return nil, nil
-	default:
-		return nil, fault.New(fault.Denied, "%s may use some tools only", who.Title())
+	case wire.MethodPromptsList:
+		kind, key = tool.GetsPrompt, "name"
+	case wire.MethodResourceTemplates:
+		key = "uriTemplate"
 	}
+	name, _ := rawjson.GetText(item, key)
+	info := infoOf(kind.Ref(p.name, name))
+	return p.Catalog.Lists(ctx, &info) && (kind != tool.GetsPrompt || p.Pins.CheckDefinition(ctx, p.name, pin.Prompt, item) == nil)
 }
 
 // checkParams refuses params that the upstream might read otherwise than we do when we
@@ -117,13 +176,27 @@ func checkParams(method string, params json.RawMessage) (json.RawMessage, error)
 	if strings.HasPrefix(method, "tasks/") {
 		return nil, wire.Errorf(wire.CodeMethodNotFound, "method not found: %s", method)
 	}
-	if method != wire.MethodToolsCall && method != wire.MethodPromptsGet {
+	keys, checked := checkedKeys[method]
+	if !checked {
 		return params, nil
 	}
-	var seen [2]bool
-	twice := ""
+	params, twice := unambiguous(params, keys)
+	if ref, ok := rawjson.Get(params, "ref"); ok && twice == "" {
+		_, twice = unambiguous(ref, refKeys)
+	}
+	if twice != "" {
+		return nil, fault.New(fault.InvalidParams, "the params of %s are ambiguous: %s", method, twice).
+			WithHint("write %s once, in lower case", twice)
+	}
+	return params, nil
+}
+
+// unambiguous returns params without the key that makes a call a task, and which of the keys
+// they have twice, or not in lower case.
+func unambiguous(params json.RawMessage, keys [][]byte) (_ json.RawMessage, twice string) {
+	seen := map[int]bool{}
 	params = rawjson.DeleteFunc(params, func(key []byte) bool {
-		for i, known := range checkedKeys {
+		for i, known := range keys {
 			if bytes.EqualFold(key, known) {
 				if seen[i] || !bytes.Equal(key, known) {
 					twice = string(known)
@@ -133,18 +206,20 @@ func checkParams(method string, params json.RawMessage) (json.RawMessage, error)
 		}
 		return bytes.EqualFold(key, taskKey)
 	})
-	if twice != "" {
-		return nil, fault.New(fault.InvalidParams, "the params of %s are ambiguous: %s", method, twice).
-			WithHint("write %s once, in lower case", twice)
-	}
-	return params, nil
+	return params, twice
 }
 
-// checkedKeys are the members of params that decisions depend on, and taskKey is the
-// one that makes a call a task, which the call itself says.
+// checkedKeys are the members of params that decisions depend on, by method, and refKeys those
+// of the reference of completion/complete; taskKey is the one that makes a call a task, which
+// the call itself says.
 var (
-	checkedKeys = [2][]byte{[]byte("name"), []byte("arguments")}
-	taskKey     = []byte("task")
+	checkedKeys = map[string][][]byte{
+		wire.MethodToolsCall: nameKeys, wire.MethodPromptsGet: nameKeys,
+		wire.MethodResourcesRead: {[]byte("uri")}, wire.MethodSubscribe: {[]byte("uri")}, wire.MethodComplete: {[]byte("ref")},
+	}
+	nameKeys = [][]byte{[]byte("name"), []byte("arguments")}
+	refKeys  = [][]byte{[]byte("name"), []byte("uri")}
+	taskKey  = []byte("task")
 )
 
 // filterTools removes tools that are not approved, that hooks hide or that the caller
@@ -187,21 +262,18 @@ func filterList(page json.RawMessage, list string, keep func(item json.RawMessag
 	if !ok {
 		return page
 	}
-	out, same := []byte{'['}, true
+	out, same := make([]json.RawMessage, 0, len(items)), true
 	for _, item := range items {
 		kept, ok := keep(item)
-		if same = same && ok && bytes.Equal(kept, item); !ok {
-			continue
+		same = same && ok && bytes.Equal(kept, item)
+		if ok {
+			out = append(out, kept)
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, kept...)
 	}
 	if same {
 		return page
 	}
-	return rawjson.Set(page, list, append(out, ']'))
+	return rawjson.Set(page, list, rawjson.List(out))
 }
 
 // maxPages bounds how many pages of prompts are read from an upstream.

@@ -81,6 +81,10 @@ func (r *remote) Describe(context.Context) (capabilities, serverInfo, instructio
 	return json.RawMessage(`{"tools":{}}`), json.RawMessage(`{"name":"docs"}`), json.RawMessage(`"Search first."`), r.err
 }
 
+func (r *remote) Listed(context.Context, string) []json.RawMessage {
+	return []json.RawMessage{json.RawMessage(prompt1), json.RawMessage(prompt2)}
+}
+
 func (*remote) Find(context.Context, string) (tool.Info, bool) { return tool.Info{}, false }
 
 func (r *remote) Watch(func(string, json.RawMessage)) (stop func()) { return func() {} }
@@ -249,11 +253,11 @@ func TestKeyForSomeTools(t *testing.T) {
 		}
 	}
 	for _, method := range []string{wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodSubscribe, wire.MethodComplete} {
-		if _, err := f.Request(principal.With(t.Context(), who), method, json.RawMessage(`{"name":"hello"}`), nil); fault.CodeOf(err) != fault.Denied {
+		if _, err := f.Request(principal.With(t.Context(), who), method, json.RawMessage(`{"name":"hello"}`), nil); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
-	if len(f.remote.requests) > 0 {
+	if slices.ContainsFunc(f.remote.requests, func(r string) bool { return !strings.Contains(r, "/list ") }) {
 		t.Errorf("the upstream received %q", f.remote.requests)
 	}
 	if got := f.list(t, who, wire.MethodPing); string(got) != `{"relayed":true}` {
@@ -306,5 +310,51 @@ func TestTasksAreNotAskedForAtTheUpstream(t *testing.T) {
 		if !errors.As(err, &protocol) || protocol.Code != wire.CodeMethodNotFound || len(f.remote.requests) > 0 {
 			t.Errorf("tasks/get of %s: %v; the upstream received %q", who.Name, err, f.remote.requests)
 		}
+	}
+}
+
+// TestReadsPassTheSteps checks that resources and prompts pass the steps of calls, under their
+// names, and that those that a rule hides are not listed.
+func TestReadsPassTheSteps(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	refuse := errors.New("refused by a step")
+	tools := catalog.New(catalog.Options{
+		Hides: func(principal.Principal) func(*tool.Info) bool {
+			return func(info *tool.Info) bool { return info.Ref.String() == "docs.prompt:bye" }
+		},
+		Steps: []tool.Step{{Name: "record", ChecksOnly: true, Before: func(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+			seen = append(seen, fmt.Sprintf("%s %s %t", i.Call.Kind, i.Info.Ref, i.Info.Hints.ReadOnly))
+			if strings.HasSuffix(i.Info.Name, "secret") {
+				return ctx, refuse
+			}
+			return ctx, nil
+		}}},
+	})
+	f := view(t, pin.Open)
+	tools.Add(f.overlay)
+	tools.Refresh(t.Context())
+	peer := peerview.New(f.remote, "docs", peerview.Options{Catalog: tools, Overlay: f.overlay, Pins: f.pins, Transformed: func() bool { return false }})
+	for _, c := range []struct {
+		method, params string
+		refused        bool
+	}{
+		{wire.MethodResourcesRead, `{"uri":"a://b"}`, false}, {wire.MethodResourcesRead, `{"uri":"a://secret"}`, true},
+		{wire.MethodPromptsGet, `{"name":"hello"}`, false}, {wire.MethodSubscribe, `{"uri":"a://secret"}`, true},
+		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"secret"}}`, true},
+	} {
+		if _, err := peer.Request(t.Context(), c.method, json.RawMessage(c.params), nil); errors.Is(err, refuse) != c.refused {
+			t.Errorf("%s %s: %v", c.method, c.params, err)
+		}
+	}
+	want := []string{
+		"resources/read docs.resource:a://b true", "resources/read docs.resource:a://secret true", "prompts/get docs.prompt:hello true",
+		"resources/read docs.resource:a://secret true", "prompts/get docs.prompt:secret true",
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("the steps saw %q", seen)
+	}
+	if got := peer.Listed(t.Context(), wire.MethodPromptsList); len(got) != 1 || string(got[0]) != prompt1 {
+		t.Errorf("listed %s", got)
 	}
 }

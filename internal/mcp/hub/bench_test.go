@@ -54,6 +54,8 @@ func (echoPeer) Describe(context.Context) (capabilities, info, instructions json
 	return json.RawMessage(`{"tools":{}}`), json.RawMessage(`{"name":"echo","version":"1"}`), nil, nil
 }
 
+func (echoPeer) Listed(context.Context, string) []json.RawMessage { return nil }
+
 func (echoPeer) Find(context.Context, string) (tool.Info, bool) { return tool.Info{}, false }
 
 func (echoPeer) Watch(func(string, json.RawMessage)) func() { return func() {} }

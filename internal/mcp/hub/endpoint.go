@@ -22,9 +22,8 @@ type backend interface {
 	// inputSchema is the schema of a tool's arguments, which says what modern clients repeat in
 	// headers; nil: it is not known.
 	inputSchema(ctx context.Context, tool string) json.RawMessage
-	// subscribe requests notifications of updates of a resource; unsubscribe ends them.
-	subscribe(ctx context.Context, uri string) error
-	unsubscribe(ctx context.Context, uri string)
+	// subscribe requests notifications of updates of a resource, until release is called.
+	subscribe(ctx context.Context, uri string) (release func(), err error)
 	// recordList records the state of a list for the caller, which the notification of its
 	// changes names; listChanged tells whether it is different now, and records the new
 	// state. forgetLists forgets the states for those who are gone.
@@ -53,29 +52,24 @@ type endpoint struct {
 	stop         func()       // stops watching for changes; may be nil
 	backendLevel atomic.Int32 // the level that the backend was set to
 
-	subscribing chan struct{} // holds a token while the backend subscribes or unsubscribes
-
-	mu            sync.Mutex
-	info          json.RawMessage // the server info that describe returned last
-	listeners     map[*listener]struct{}
-	subscriptions map[string]int         // number of subscribers, by resource
-	changes       map[string]*time.Timer // list changes that are being debounced
-	closed        bool
-	gone          chan struct{} // closed by close
+	mu        sync.Mutex
+	info      json.RawMessage // the server info that describe returned last
+	listeners map[*listener]struct{}
+	changes   map[string]*time.Timer // list changes that are being debounced
+	closed    bool
+	gone      chan struct{} // closed by close
 }
 
 func newEndpoint(h *Hub, name string, b backend) *endpoint {
 	e := &endpoint{
-		hub:           h,
-		name:          name,
-		backend:       b,
-		sessions:      &sessions{max: h.opts.Limits.Sessions, byID: map[string]*session{}},
-		tasks:         newTaskSource(h.opts, name),
-		listeners:     map[*listener]struct{}{},
-		subscriptions: map[string]int{},
-		changes:       map[string]*time.Timer{},
-
-		subscribing: make(chan struct{}, 1), gone: make(chan struct{}),
+		hub:       h,
+		name:      name,
+		backend:   b,
+		sessions:  &sessions{max: h.opts.Limits.Sessions, byID: map[string]*session{}},
+		tasks:     newTaskSource(h.opts, name),
+		listeners: map[*listener]struct{}{},
+		changes:   map[string]*time.Timer{},
+		gone:      make(chan struct{}),
 	}
 	e.backendLevel.Store(int32(levelNone))
 	return e
@@ -254,7 +248,7 @@ func (e *endpoint) subscribe(ctx context.Context, req *request) (json.RawMessage
 	if uri == "" {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "resources/subscribe needs uri")
 	}
-	release, err := e.acquire(ctx, uri)
+	release, err := e.backend.subscribe(ctx, uri)
 	if err != nil {
 		return nil, err
 	}
@@ -267,49 +261,4 @@ func (e *endpoint) subscribe(ctx context.Context, req *request) (json.RawMessage
 func uriOf(params json.RawMessage) string {
 	uri, _ := rawjson.GetText(params, "uri")
 	return uri
-}
-
-// acquire subscribes to a resource until release is called. The backend is subscribed
-// once for all subscribers of the endpoint.
-func (e *endpoint) acquire(ctx context.Context, uri string) (release func(), err error) {
-	select {
-	case e.subscribing <- struct{}{}:
-		defer func() { <-e.subscribing }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	release = sync.OnceFunc(func() { e.release(uri) }) //nolint:contextcheck // a subscription outlives the request for it
-	if e.subscribers(uri) == 0 {
-		if err := e.backend.subscribe(ctx, uri); err != nil {
-			return nil, err
-		}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.subscriptions[uri]++
-	return release, nil
-}
-
-func (e *endpoint) subscribers(uri string) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.subscriptions[uri]
-}
-
-// release ends the backend's subscription after the last subscriber has left, unless
-// there is a new one by then.
-func (e *endpoint) release(uri string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.subscriptions[uri]--; e.subscriptions[uri] > 0 {
-		return
-	}
-	delete(e.subscriptions, uri)
-	e.hub.spawn(func(ctx context.Context) {
-		e.subscribing <- struct{}{}
-		defer func() { <-e.subscribing }()
-		if e.subscribers(uri) == 0 {
-			e.backend.unsubscribe(ctx, uri)
-		}
-	})
 }

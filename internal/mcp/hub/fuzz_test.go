@@ -25,7 +25,7 @@ func FuzzPost(f *testing.F) {
 		f.Add(seed, wire.NewestModern, "tools/call", "echo")
 		f.Add(seed, "", "", "")
 	}
-	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: protocolTools(), Resources: things{}, Prompts: things{}, Completer: things{}})
+	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: protocolTools(), Offers: things{}})
 	f.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

@@ -97,37 +97,36 @@ var askName = tool.Question{Key: "name", Method: wire.MethodElicit,
 // things are resources and prompts of fixed content.
 type things struct{}
 
-func (things) ListResources(context.Context) ([]json.RawMessage, error) {
-	return []json.RawMessage{
-		json.RawMessage(`{"uri":"test://a","name":"a"}`),
-		json.RawMessage(`{"uri":"test://b","name":"b"}`),
-		json.RawMessage(`{"uri":"test://c","name":"c"}`),
-	}, nil
-}
-
-func (things) ListTemplates(context.Context) ([]json.RawMessage, error) {
-	return []json.RawMessage{json.RawMessage(`{"uriTemplate":"test://{x}","name":"x"}`)}, nil
-}
-
-func (things) ReadResource(_ context.Context, uri string, _ *tool.Caller) (json.RawMessage, error) {
-	if uri != "test://a" {
-		return nil, fault.New(fault.NotFound, "no resource %q", uri)
+func (things) List(_ context.Context, method string) ([]json.RawMessage, error) {
+	switch method {
+	case wire.MethodResourcesList:
+		return []json.RawMessage{
+			json.RawMessage(`{"uri":"test://a","name":"a"}`),
+			json.RawMessage(`{"uri":"test://b","name":"b"}`),
+			json.RawMessage(`{"uri":"test://c","name":"c"}`),
+		}, nil
+	case wire.MethodResourceTemplates:
+		return []json.RawMessage{json.RawMessage(`{"uriTemplate":"test://{x}","name":"x"}`)}, nil
 	}
-	return json.RawMessage(`{"contents":[{"uri":"test://a","text":"A"}]}`), nil
-}
-
-func (things) ListPrompts(context.Context) ([]json.RawMessage, error) {
 	return []json.RawMessage{json.RawMessage(`{"name":"greet","arguments":[{"name":"who"}]}`)}, nil
 }
 
-func (things) GetPrompt(_ context.Context, name string, args json.RawMessage, _ *tool.Caller) (json.RawMessage, error) {
-	who, _ := rawjson.GetText(args, "who")
-	return json.RawMessage(`{"messages":[{"role":"user","content":{"type":"text","text":"greet ` + who + `"}}]}`), nil
-}
-
-func (things) Complete(context.Context, json.RawMessage) (json.RawMessage, error) {
+func (things) Request(_ context.Context, method string, params json.RawMessage, _ *tool.Caller) (json.RawMessage, error) {
+	switch method {
+	case wire.MethodResourcesRead:
+		if uri, _ := rawjson.GetText(params, "uri"); uri != "test://a" {
+			return nil, fault.New(fault.NotFound, "no resource %q", uri)
+		}
+		return json.RawMessage(`{"contents":[{"uri":"test://a","text":"A"}]}`), nil
+	case wire.MethodPromptsGet:
+		args, _ := rawjson.Get(params, "arguments")
+		who, _ := rawjson.GetText(args, "who")
+		return json.RawMessage(`{"messages":[{"role":"user","content":{"type":"text","text":"greet ` + who + `"}}]}`), nil
+	}
 	return json.RawMessage(`{"completion":{"values":["world"]}}`), nil
 }
+
+func (things) Subscribe(context.Context, string) (release func(), err error) { return func() {}, nil }
 
 // changes announces changes to the hub.
 type changes struct {
@@ -151,7 +150,7 @@ func (c *changes) tell(method string, params json.RawMessage) {
 // options serve tools, and fixed resources, prompts and completions.
 func options(t testing.TB, source tool.Source) hub.Options {
 	return hub.Options{
-		Name: "test", Version: "1", Tools: source, Resources: things{}, Prompts: things{}, Completer: things{},
+		Name: "test", Version: "1", Tools: source, Offers: things{},
 		Changes: new(changes).watch,
 		Log:     slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

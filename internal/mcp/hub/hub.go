@@ -227,25 +227,18 @@ func (h *Hub) expireSessions() {
 	}
 }
 
-// Resources are the resources at /mcp. Definitions and results are in MCP's own form.
-type Resources interface {
-	ListResources(ctx context.Context) ([]json.RawMessage, error)
-	ListTemplates(ctx context.Context) ([]json.RawMessage, error)
-	// ReadResource returns a ReadResourceResult; fault.NotFound for an unknown uri.
-	ReadResource(ctx context.Context, uri string, caller *tool.Caller) (json.RawMessage, error)
-}
-
-// Prompts are the prompts at /mcp, in MCP's own form.
-type Prompts interface {
-	ListPrompts(ctx context.Context) ([]json.RawMessage, error)
-	// GetPrompt returns a GetPromptResult; args is an object of strings or nil.
-	GetPrompt(ctx context.Context, name string, args json.RawMessage, caller *tool.Caller) (json.RawMessage, error)
-}
-
-// Completer suggests values for arguments of prompts and resource templates.
-type Completer interface {
-	// Complete takes the params of completion/complete and returns its result.
-	Complete(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+// Offers are the resources, resource templates, prompts and completions at /mcp, in MCP's own
+// form.
+type Offers interface {
+	// List is the whole list that prompts/list, resources/list or resources/templates/list
+	// asks for.
+	List(ctx context.Context, method string) ([]json.RawMessage, error)
+	// Request answers any other request about them, by its params without what belongs to
+	// this hop. An unknown resource is fault.NotFound.
+	Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error)
+	// Subscribe has Options.Changes notify the caller when a resource changes, until release
+	// is called, which returns at once.
+	Subscribe(ctx context.Context, uri string) (release func(), err error)
 }
 
 // Upstreams are the servers behind /mcp/{namespace}.
@@ -275,6 +268,8 @@ type Peer interface {
 	Describe(ctx context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error)
 	// Find finds one of its tools, as the caller has it, in the list that is known.
 	Find(ctx context.Context, name string) (tool.Info, bool)
+	// Listed is one of its lists beside tools, as it is known: no server is connected for it.
+	Listed(ctx context.Context, method string) []json.RawMessage
 	// Watch calls notify, one call at a time, for each notification that the upstream
 	// sends outside of calls, until stop is called.
 	Watch(notify func(method string, params json.RawMessage)) (stop func())
@@ -297,9 +292,7 @@ type Options struct {
 	// the URL. Tools finds the client's choice with tool.MenuOf.
 	Menus        []string
 	HubMenu      string       // the one for clients of the same Name that do not ask for any
-	Resources    Resources    // nil: none, and the capability is not declared
-	Prompts      Prompts      // likewise
-	Completer    Completer    // likewise
+	Offers       Offers       // nil: none, and the capabilities are not declared
 	Tasks        Tasks        // likewise
 	RelayedTasks RelayedTasks // tasks of upstreams; nil: calls that ask for a task wait for the result
 	Upstreams    Upstreams    // nil: nothing at /mcp/{namespace}

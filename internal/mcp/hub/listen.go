@@ -136,7 +136,7 @@ func (e *endpoint) acquireAll(ctx context.Context, capabilities, filter json.Raw
 		if !ok || slices.Contains(uris, uri) {
 			continue
 		}
-		release, err := e.acquire(ctx, uri)
+		release, err := e.backend.subscribe(ctx, uri)
 		if err != nil {
 			e.hub.log.DebugContext(ctx, "subscribe to resource", "uri", uri, "error", err)
 			continue

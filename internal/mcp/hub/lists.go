@@ -33,18 +33,20 @@ func (o *localBackend) list(method string) (list, bool) {
 	switch method {
 	case wire.MethodToolsList, wire.NoteToolsChanged:
 		return list{"tools", "name", o.definitions}, true
+	}
+	if o.hub.opts.Offers == nil {
+		return list{}, false
+	}
+	of := func(method, key, id string) (list, bool) {
+		return list{key, id, func(ctx context.Context) ([]json.RawMessage, error) { return o.hub.opts.Offers.List(ctx, method) }}, true
+	}
+	switch method {
 	case wire.MethodPromptsList, wire.NotePromptsChanged:
-		if o.hub.opts.Prompts != nil {
-			return list{"prompts", "name", o.hub.opts.Prompts.ListPrompts}, true
-		}
+		return of(wire.MethodPromptsList, "prompts", "name")
 	case wire.MethodResourcesList, wire.NoteResourcesChanged:
-		if o.hub.opts.Resources != nil {
-			return list{"resources", "uri", o.hub.opts.Resources.ListResources}, true
-		}
+		return of(wire.MethodResourcesList, "resources", "uri")
 	case wire.MethodResourceTemplates:
-		if o.hub.opts.Resources != nil {
-			return list{"resourceTemplates", "uriTemplate", o.hub.opts.Resources.ListTemplates}, true
-		}
+		return of(wire.MethodResourceTemplates, "resourceTemplates", "uriTemplate")
 	}
 	return list{}, false
 }
@@ -156,7 +158,7 @@ func (o *localBackend) listChanged(ctx context.Context, method string) bool {
 	entries, err := l.fetch(ctx)
 	if err == nil && method == wire.NoteResourcesChanged {
 		var templates []json.RawMessage
-		templates, err = o.hub.opts.Resources.ListTemplates(ctx)
+		templates, err = o.hub.opts.Offers.List(ctx, wire.MethodResourceTemplates)
 		entries = append(entries[:len(entries):len(entries)], templates...)
 	}
 	if err != nil {

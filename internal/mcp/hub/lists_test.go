@@ -44,12 +44,14 @@ func (o *orgTools) Tools(ctx context.Context) ([]tool.Info, error) {
 
 func (o *orgTools) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 
-func (o *orgTools) ListPrompts(ctx context.Context) ([]json.RawMessage, error) {
-	return []json.RawMessage{json.RawMessage(`{"name":"` + o.name(ctx) + `"}`)}, nil
-}
-
-func (o *orgTools) ListResources(ctx context.Context) ([]json.RawMessage, error) {
-	return []json.RawMessage{json.RawMessage(`{"uri":"test://a","name":"` + o.name(ctx) + `"}`)}, nil
+func (o *orgTools) List(ctx context.Context, method string) ([]json.RawMessage, error) {
+	switch method {
+	case wire.MethodPromptsList:
+		return []json.RawMessage{json.RawMessage(`{"name":"` + o.name(ctx) + `"}`)}, nil
+	case wire.MethodResourcesList:
+		return []json.RawMessage{json.RawMessage(`{"uri":"test://a","name":"` + o.name(ctx) + `"}`)}, nil
+	}
+	return o.things.List(ctx, method)
 }
 
 // TestOnlyThoseWhoSeeAChangeAreNotified checks, in both eras, that a change of what one
@@ -61,7 +63,7 @@ func TestOnlyThoseWhoSeeAChangeAreNotified(t *testing.T) {
 			t.Parallel()
 			source, told := &orgTools{number: map[string]int{}}, new(changes)
 			opts := options(t, source)
-			opts.Prompts, opts.Resources, opts.Changes = source, source, told.watch
+			opts.Offers, opts.Changes = source, told.watch
 			h := hub.New(opts)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				org := r.URL.Query().Get("org")

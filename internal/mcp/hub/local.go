@@ -40,13 +40,9 @@ func describeSelf(o Options) serverDescription {
 		"tools":   map[string]any{"listChanged": changing},
 		"logging": map[string]any{},
 	}
-	if o.Resources != nil {
+	if o.Offers != nil {
 		caps["resources"] = map[string]any{"listChanged": changing, "subscribe": changing}
-	}
-	if o.Prompts != nil {
 		caps["prompts"] = map[string]any{"listChanged": changing}
-	}
-	if o.Completer != nil {
 		caps["completions"] = map[string]any{}
 	}
 	if o.Tasks != nil || o.RelayedTasks != nil {
@@ -61,14 +57,12 @@ func (o *localBackend) describe(context.Context) (serverDescription, error) { re
 
 func (o *localBackend) setLevel(context.Context, string) error { return nil }
 
-func (o *localBackend) subscribe(ctx context.Context, uri string) error {
-	if o.hub.opts.Resources == nil || o.hub.opts.Changes == nil {
-		return errNoMethod(wire.MethodSubscribe)
+func (o *localBackend) subscribe(ctx context.Context, uri string) (release func(), err error) {
+	if o.hub.opts.Offers == nil || o.hub.opts.Changes == nil {
+		return nil, errNoMethod(wire.MethodSubscribe)
 	}
-	return nil
+	return o.hub.opts.Offers.Subscribe(ctx, uri)
 }
-
-func (o *localBackend) unsubscribe(context.Context, string) {}
 
 func (o *localBackend) serve(ctx context.Context, req *request) (json.RawMessage, error) {
 	switch req.method {
@@ -76,13 +70,9 @@ func (o *localBackend) serve(ctx context.Context, req *request) (json.RawMessage
 		return o.call(ctx, req)
 	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodResourceTemplates:
 		return o.page(ctx, req)
-	case wire.MethodResourcesRead:
-		return o.read(ctx, req)
-	case wire.MethodPromptsGet:
-		return o.prompt(ctx, req)
-	case wire.MethodComplete:
-		if o.hub.opts.Completer != nil {
-			return o.hub.opts.Completer.Complete(ctx, o.hub.stripParams(req.params))
+	case wire.MethodResourcesRead, wire.MethodPromptsGet, wire.MethodComplete:
+		if o.hub.opts.Offers != nil {
+			return o.request(ctx, req)
 		}
 	case wire.MethodTasksGet, wire.MethodTasksUpdate, wire.MethodTasksCancel, wire.MethodTasksList, wire.MethodTasksResult:
 		return req.serveTasks(ctx)
@@ -133,26 +123,28 @@ func arguments(name string, raw json.RawMessage) (json.RawMessage, error) {
 	return raw, nil
 }
 
-func (o *localBackend) read(ctx context.Context, req *request) (json.RawMessage, error) {
-	switch {
-	case o.hub.opts.Resources == nil:
-		return nil, errNoMethod(req.method)
-	case req.name == "":
-		return nil, wire.Errorf(wire.CodeInvalidParams, "params need uri, a string")
+// request makes a request about resources and prompts.
+func (o *localBackend) request(ctx context.Context, req *request) (json.RawMessage, error) {
+	switch req.method {
+	case wire.MethodResourcesRead:
+		if req.name == "" {
+			return nil, wire.Errorf(wire.CodeInvalidParams, "params need uri, a string")
+		}
+	case wire.MethodPromptsGet:
+		raw, _ := rawjson.Get(req.params, "arguments")
+		if _, err := arguments(req.name, raw); err != nil {
+			return nil, err
+		}
 	}
-	return o.hub.opts.Resources.ReadResource(ctx, req.name, req.caller())
-}
-
-func (o *localBackend) prompt(ctx context.Context, req *request) (json.RawMessage, error) {
-	if o.hub.opts.Prompts == nil {
-		return nil, errNoMethod(req.method)
+	var result json.RawMessage
+	_, err := req.withLogin(ctx, func() (_ tool.Result, err error) {
+		result, err = o.hub.opts.Offers.Request(ctx, req.method, o.hub.stripParams(req.params), req.caller())
+		return tool.Result{}, err
+	})
+	if err == nil && !rawjson.IsObject(result) {
+		err = fault.New(fault.Upstream, "%s was answered with no object", req.method)
 	}
-	raw, _ := rawjson.Get(req.params, "arguments")
-	args, err := arguments(req.name, raw)
-	if err != nil {
-		return nil, err
-	}
-	return o.hub.opts.Prompts.GetPrompt(ctx, req.name, args, req.caller())
+	return result, err
 }
 
 // hopKey tells whether a key of a request's _meta belongs to this hop: the protocol's own

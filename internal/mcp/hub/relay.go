@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -70,7 +71,7 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	if e != nil || !found {
 		return e, found
 	}
-	e = newEndpoint(h, namespace, &relayBackend{hub: h, namespace: namespace, peer: peer})
+	e = newEndpoint(h, namespace, newRelayBackend(h, namespace, peer))
 	e.owner = key.owner
 	//nolint:contextcheck // what an upstream tells belongs to no request
 	e.stop = peer.Watch(func(method string, params json.RawMessage) { e.changed(method, params, nil) })
@@ -108,6 +109,14 @@ type relayBackend struct {
 	hub       *Hub
 	namespace string
 	peer      Peer
+
+	subscribing   chan struct{} // holds a token while it subscribes or unsubscribes
+	mu            sync.Mutex
+	subscriptions map[string]int // number of subscribers, by resource
+}
+
+func newRelayBackend(h *Hub, namespace string, peer Peer) *relayBackend {
+	return &relayBackend{hub: h, namespace: namespace, peer: peer, subscribing: make(chan struct{}, 1), subscriptions: map[string]int{}}
 }
 
 func (r *relayBackend) describe(ctx context.Context) (serverDescription, error) {
@@ -226,15 +235,51 @@ func isCore(method string) bool {
 	return cacheable(method)
 }
 
-func (r *relayBackend) subscribe(ctx context.Context, uri string) error {
-	_, err := r.peer.Request(ctx, wire.MethodSubscribe, rawjson.SetText(nil, "uri", uri), nil)
-	return err
+// subscribe subscribes at the upstream, once for all subscribers of the endpoint.
+func (r *relayBackend) subscribe(ctx context.Context, uri string) (release func(), err error) {
+	select {
+	case r.subscribing <- struct{}{}:
+		defer func() { <-r.subscribing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	params := rawjson.SetText(nil, "uri", uri)
+	if r.subscribers(uri) == 0 {
+		if _, err := r.peer.Request(ctx, wire.MethodSubscribe, params, nil); err != nil {
+			return nil, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subscriptions[uri]++
+	return sync.OnceFunc(func() { r.release(uri) }), nil //nolint:contextcheck // a subscription outlives the request for it
 }
 
-func (r *relayBackend) unsubscribe(ctx context.Context, uri string) {
-	if _, err := r.peer.Request(ctx, wire.MethodUnsubscribe, rawjson.SetText(nil, "uri", uri), nil); err != nil {
-		r.hub.log.DebugContext(ctx, "unsubscribe from resource", "namespace", r.namespace, "uri", uri, "error", err)
+func (r *relayBackend) subscribers(uri string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.subscriptions[uri]
+}
+
+// release ends the subscription after the last subscriber has left, unless there is a new one
+// by then.
+func (r *relayBackend) release(uri string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.subscriptions[uri]--; r.subscriptions[uri] > 0 {
+		return
 	}
+	delete(r.subscriptions, uri)
+	r.hub.spawn(func(ctx context.Context) {
+		r.subscribing <- struct{}{}
+		defer func() { <-r.subscribing }()
+		if r.subscribers(uri) > 0 {
+			return
+		}
+		if _, err := r.peer.Request(ctx, wire.MethodUnsubscribe, rawjson.SetText(nil, "uri", uri), nil); err != nil {
+			r.hub.log.DebugContext(ctx, "unsubscribe from resource", "namespace", r.namespace, "uri", uri, "error", err)
+		}
+	})
 }
 
 // listChanged trusts the upstream's notification, so recordList has nothing to record.

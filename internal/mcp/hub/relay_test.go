@@ -59,6 +59,8 @@ func (s *scripted) Call(ctx context.Context, call tool.Call, params json.RawMess
 	return tool.Result{Raw: raw}, err
 }
 
+func (s *scripted) Listed(context.Context, string) []json.RawMessage { return nil }
+
 func (s *scripted) Describe(context.Context) (capabilities, info, instructions json.RawMessage, err error) {
 	return json.RawMessage(`{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"tasks":{},"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{}}}`),
 		json.RawMessage(`{"name":"up","version":"2"}`), json.RawMessage(`"be kind"`), nil

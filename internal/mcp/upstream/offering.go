@@ -123,7 +123,7 @@ func (c *connection) fetchOffering(ctx context.Context, s *session) {
 		case errors.As(err, &refused) && refused.Code == wire.CodeMethodNotFound:
 			*list = nil
 		case err != nil:
-			c.log.Debug("not listed", "method", l.method, "error", err)
+			c.log.DebugContext(ctx, "not listed", "method", l.method, "error", err)
 		default:
 			*list = found
 		}

@@ -112,15 +112,15 @@ func (p *inProcess) list(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []byte{'['}
+	list := make([]json.RawMessage, len(tools))
 	for i := range tools {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, tools[i].Raw...)
+		list[i] = tools[i].Raw
 	}
-	return rawjson.Set(nil, "tools", append(list, ']')), nil
+	return rawjson.Set(nil, "tools", rawjson.List(list)), nil
 }
+
+// Listed implements hub.Peer.
+func (p *inProcess) Listed(context.Context, string) []json.RawMessage { return nil }
 
 // Describe implements hub.Peer.
 func (p *inProcess) Describe(context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error) {

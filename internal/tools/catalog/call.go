@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,16 +102,36 @@ func (c *Catalog) Check(ctx context.Context, call tool.Call) error {
 	e = c.callersEntry(ctx, e)
 	r := c.newRun(call, e.state)
 	r.entry, r.Info = e, &e.info
-	for i := range c.options.Steps {
-		if step := &c.options.Steps[i]; step.ChecksOnly && r.Err == nil {
-			ctx, r.Err = step.Before(ctx, &r.Invocation)
-		}
-	}
+	ctx = r.check(ctx)
 	if source, ok := e.source.(checker); ok && r.Err == nil {
 		r.Err = source.Check(ctx, r.Call)
 	}
 	_, err = r.free()
 	return c.inNames(ctx, err)
+}
+
+// check takes the call through the steps that only check.
+func (r *run) check(ctx context.Context) context.Context {
+	for i := range r.catalog.options.Steps {
+		if step := &r.catalog.options.Steps[i]; step.ChecksOnly && r.Err == nil {
+			ctx, r.Err = step.Before(ctx, &r.Invocation)
+		}
+	}
+	return ctx
+}
+
+// CheckRelay is Check for a call that would be relayed.
+func (c *Catalog) CheckRelay(ctx context.Context, info tool.Info, call tool.Call) error {
+	n := c.namespace(ctx, call.Ref.Space)
+	if n == nil {
+		return fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
+	}
+	r := c.newRun(call, n.state)
+	r.relayed, r.Relayed = info, true
+	r.Info = &r.relayed
+	r.check(ctx)
+	_, err := r.free()
+	return err
 }
 
 // checker is a source that knows beforehand which calls it would refuse.
@@ -244,7 +265,7 @@ func RunHooks() tool.Step {
 func beforeHooks(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 	r := i.State.(*run)
 	hooks := r.catalog.hooks.Load()
-	if hooks == nil || i.Call.Ref.Space == "" {
+	if hooks == nil || i.Call.Ref.Space == "" || i.Call.Kind != "" {
 		return ctx, nil
 	}
 	args, answer, err := (*hooks).ToolCall(ctx, i.Call)
@@ -332,6 +353,8 @@ func CheckVisible() tool.Step {
 func checkVisible(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 	r := i.State.(*run)
 	switch c := r.catalog; {
+	case !c.canSee(ctx, r.asked) && i.Call.Kind != "":
+		return ctx, i.Deny("key", fault.New(fault.NotFound, "no %s", strings.Replace(r.asked.Name, ":", " ", 1)))
 	case !c.canSee(ctx, r.asked) && i.Relayed:
 		return ctx, i.Deny("key", fault.New(fault.ToolNotFound, "no tool %q", i.Call.Ref.Name).WithHint("tools/list shows the available tools"))
 	case !c.canSee(ctx, r.asked):

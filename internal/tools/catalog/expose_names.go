@@ -165,3 +165,13 @@ func (n *names) spellings(tools []tool.Info) map[string]tool.Ref {
 	}
 	return spellings
 }
+
+// ExposedName is the name under which clients see something of a namespace that is no tool. With
+// hashed it ends with a hash, for where the plain name is taken; one that is too long does, too.
+func ExposedName(space, name string, hashed bool) string {
+	n, ref := newNames(DefaultNameLength), tool.Ref{Space: space, Name: name}
+	if plain, _ := n.plain(ref); !hashed && len(plain) <= n.limit {
+		return plain
+	}
+	return n.hashed(ref, 0)
+}

@@ -89,14 +89,14 @@ type observation struct {
 func beginObserving(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 	r := i.State.(*run)
 	c := r.catalog
-	r.facts = CallEnded{Call: c.calls.Add(1), Namespace: i.Call.Ref.Space, Tool: i.Call.Ref.Name, Depth: Depth(ctx)}
+	r.facts = CallEnded{Call: c.calls.Add(1), Namespace: i.Call.Ref.Space, Tool: i.Call.Observed(), Depth: Depth(ctx)}
 	if i.Call.Caller != nil {
 		r.facts.Caller = i.Call.Caller.ID
 	}
 	if r.forPlan = tool.IsForPlan(ctx); r.forPlan {
 		r.state.counters.inFlight.Add(1)
 	} else {
-		r.state.counters.begin(i.Call.Ref.Name, i.Began)
+		r.state.counters.begin(i.Call.Observed(), i.Began)
 	}
 	if i.Relayed {
 		r.facts.Depth++ // LimitDepth does not count it
@@ -143,7 +143,7 @@ func endObserving(ctx context.Context, i *tool.Invocation) {
 // remember adds a call to the history that every reader may see.
 func (c *Catalog) remember(i *tool.Invocation, failed bool) {
 	if ref := i.Call.Ref; ref.Space != "" && (c.options.Private == nil || !c.options.Private(ref.Space)) {
-		c.options.History.Record(history.Call{Server: ref.Space, Tool: ref.Name, Took: i.Took, Failed: failed, Bytes: len(i.Result.Raw)})
+		c.options.History.Record(history.Call{Server: ref.Space, Tool: i.Call.Observed(), Took: i.Took, Failed: failed, Bytes: len(i.Result.Raw)})
 	}
 }
 

@@ -194,6 +194,9 @@ func CheckArguments() tool.Step {
 func checkArguments(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 	r := i.State.(*run)
 	schemas, e := r.catalog.schemas, r.entry
+	if i.Call.Kind != "" {
+		return ctx, nil
+	}
 	if i.Relayed {
 		e = r.catalog.callersEntry(ctx, r.catalog.view.Load().find(i.Info.Ref))
 	}

@@ -73,6 +73,12 @@ func (c *Catalog) Shows(ctx context.Context, ref tool.Ref) bool {
 	return c.canSee(ctx, ref) && c.view.Load().shows(ref, c.hidden(principal.Of(ctx)))
 }
 
+// Lists tells whether something of a namespace is listed for the caller that is no tool.
+func (c *Catalog) Lists(ctx context.Context, info *tool.Info) bool {
+	hides := c.hidden(principal.Of(ctx))
+	return c.canSee(ctx, info.Ref) && (hides == nil || !hides(info))
+}
+
 // granted tells whether a tool exists for a principal. Private namespaces are left to
 // the scope.
 func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {

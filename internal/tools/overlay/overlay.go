@@ -287,7 +287,7 @@ var _ tool.Source = (*Source)(nil)
 // not find such tools in the catalog.
 func (s *Source) CheckCalls() tool.Step {
 	return tool.Step{Name: "overlay", ChecksOnly: true, Before: func(ctx context.Context, i *tool.Invocation) (context.Context, error) {
-		if !i.Relayed || !s.transforms() {
+		if !i.Relayed || i.Call.Kind != "" || !s.transforms() {
 			return ctx, nil
 		}
 		_, err := s.OriginalName(ctx, i.Call.Ref)

@@ -227,7 +227,7 @@ func (w *searches) expire(who caller, before time.Time, most int) (lessons []les
 // LearnCalls learns from the calls that succeed.
 func (s *Store) LearnCalls() tool.Step {
 	return tool.Step{Name: "usage", After: func(ctx context.Context, i *tool.Invocation) {
-		if i.Err == nil && !i.Asked && !tool.IsForPlan(ctx) && !s.waiting.empty() && !s.options.Ignore(i.Info.Ref) && !rawjson.GetBool(i.Result.Raw, "isError") {
+		if i.Err == nil && !i.Asked && i.Call.Kind == "" && !tool.IsForPlan(ctx) && !s.waiting.empty() && !s.options.Ignore(i.Info.Ref) && !rawjson.GetBool(i.Result.Raw, "isError") {
 			s.Called(ctx, i.Info)
 		}
 	}}
