@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -346,4 +347,29 @@ func (t toolNames) list(limit int) string {
 		names = append(names, one.path())
 	}
 	return strings.Join(names, ", ")
+}
+
+var (
+	nameExpected = lazyregexp.New(`^[^:]*:(\d+): <name> expected near '([a-z]+)'`)
+	dottedWord   = lazyregexp.New(`([\w.]+)\.([a-z]+)\b`)
+)
+
+// reservedField says how a field is written whose name is a word of the language, as the tool
+// mcp.x.end; "" if the message of the syntax error is about something else.
+func reservedField(source, message string) string {
+	m := nameExpected().FindStringSubmatch(message)
+	if m == nil {
+		return ""
+	}
+	line, _ := strconv.Atoi(m[1])
+	lines := strings.Split(source, "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	for _, field := range dottedWord().FindAllStringSubmatch(lines[line-1], -1) {
+		if field[2] == m[2] {
+			return fmt.Sprintf("'%s' is a word of Lua, so the name is written in brackets: %s[%q]", m[2], field[1], m[2])
+		}
+	}
+	return ""
 }

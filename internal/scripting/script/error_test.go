@@ -56,6 +56,7 @@ func TestErrorTexts(t *testing.T) {
 		"index_error":      {Source: "function main(params)\n  return params.input.hash\nend"},
 		"bad_call":         {Source: "function main(params)\n  return string.rep()\nend"},
 		"syntax":           {Source: "function main(params)\n  if params.x then\n    return 1\nend"},
+		"reserved_word":    {Source: "function main(params)\n  return mcp.calendar.begin{}, mcp.calendar.end{ id = 1 }\nend"},
 		"missing_main":     {Source: "local function main(params)\n  return 1\nend"},
 		"tail_call":        {Source: "local function fail() error(\"no\") end\nfunction main(params)\n  return fail()\nend"},
 		"raised":           {Source: "function main(params)\n  assert(params.style, \"style parameter is required\")\nend"},

@@ -322,7 +322,9 @@ func compileChunk(ctx context.Context, state *lua.State, q Request) (*lua.Proto,
 	}
 	if err != nil {
 		failure := &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: advice[Lua][SyntaxError], cause: err}
-		if likeJavaScript().MatchString(q.Source) {
+		if hint := reservedField(q.Source, err.Error()); hint != "" {
+			failure.Suggestions = []string{hint}
+		} else if likeJavaScript().MatchString(q.Source) {
 			failure.Suggestions = []string{`This looks like JavaScript but was read as Lua: set language to "javascript"`}
 		}
 		return nil, failure
