@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
@@ -361,6 +362,26 @@ func waitingText(list []client.Waiting) string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return "waiting for " + strings.Join(names, ", ") + " …"
+}
+
+// followConnection is what a command waits for that connects to one server in this process: doing
+// is told what is done meanwhile.
+func followConnection(name string) (doing func(upstream.Status), waiting func() []client.Waiting) {
+	var mu sync.Mutex
+	now := client.Waiting{Name: name, State: "connecting", Since: time.Now()}
+	doing = func(s upstream.Status) {
+		mu.Lock()
+		defer mu.Unlock()
+		now.State, now.Since = string(s.State), s.Since
+		if s.State == upstream.StateInstalling {
+			now.State = s.LastLine
+		}
+	}
+	return doing, func() []client.Waiting {
+		mu.Lock()
+		defer mu.Unlock()
+		return []client.Waiting{now}
+	}
 }
 
 // waitingForConnection is what a command waits for that connects to one server.

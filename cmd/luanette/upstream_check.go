@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 	"github.com/luanette/luanette/internal/ui/adminapi"
@@ -77,8 +78,9 @@ func (f *probeFlags) probe(ctx context.Context, proc *process, loaded *config.Lo
 	if err != nil {
 		return client.Probe{}, err
 	}
-	defer reportWaiting(proc, waitingForConnection(name))()
-	prober := client.Prober{Config: loaded, Env: proc.Env, Version: version, Logins: true, Log: slog.New(slog.DiscardHandler)}
+	doing, waiting := followConnection(name)
+	defer reportWaiting(proc, waiting)()
+	prober := client.Prober{Config: loaded, Env: proc.Env, Version: version, Logins: true, Log: slog.New(slog.DiscardHandler), Doing: doing}
 	return prober.Probe(ctx, spec, f.Timeout)
 }
 
@@ -151,10 +153,11 @@ type upstreamExplainCommand struct {
 
 // Help is shown by `luanette upstream explain --help`.
 func (upstreamExplainCommand) Help() string {
-	return `Shows what the sandbox of a tool server refused in its last run, and the line of
-its table in the configuration that would allow it. Whether it should be allowed
-is for you to decide: most servers work without what they try. With --server it
-asks a running server.`
+	return `Shows what really runs for the command of a tool server, and why: a package that
+npx would run is installed, and its program started directly. Then it shows what the
+sandbox refused in its last run, and the line of its table in the configuration that
+would allow it. Whether it should be allowed is for you to decide: most servers work
+without what they try. With --server it asks a running server what was refused.`
 }
 
 // Run prints the refusals of the last run.
@@ -165,6 +168,9 @@ func (c *upstreamExplainCommand) Run(ctx context.Context, proc *process) error {
 	}
 	if c.JSON {
 		return printValue(proc, append([]profile.Refusal{}, refusals...))
+	}
+	if err := c.explainLaunch(proc); err != nil {
+		return err
 	}
 	if len(refusals) == 0 {
 		fmt.Fprintf(proc.Stdout, "%s was refused nothing in its last run\n", c.Name)
@@ -177,6 +183,44 @@ func (c *upstreamExplainCommand) Run(ctx context.Context, proc *process) error {
 			continue
 		}
 		fmt.Fprintf(proc.Stdout, "    to allow it, in [%s]: %s\n", tableOf(c.Name), plainText(r.Allow))
+	}
+	return nil
+}
+
+// explainLaunch prints what runs for the command.
+func (c *upstreamExplainCommand) explainLaunch(proc *process) error {
+	if c.Server != "" || strings.HasPrefix(c.Name, commandPrefix) {
+		return nil
+	}
+	loaded, err := c.loadQuietly(proc, nil)
+	if err != nil {
+		return err
+	}
+	spec, err := configuredSpec(loaded, proc.Env, c.Name)
+	if err != nil || spec.Command == "" {
+		return err
+	}
+	prober := client.Prober{Config: loaded, Env: proc.Env, Version: version, Log: slog.New(slog.DiscardHandler)}
+	launch, err := prober.Launch(spec)
+	if err != nil {
+		return err
+	}
+	record, installed := loaded.Packages(nil, nil).Find(launch.Request)
+	switch {
+	case launch.Installs() && installed:
+		fmt.Fprintf(proc.Stdout, "runs %s %s, which was installed on %s: %s\n", record.Name, record.Version, record.Installed.Format(time.DateOnly), record.Start())
+	case launch.Installs():
+		fmt.Fprintf(proc.Stdout, "will run %s, which is installed with the first start\n", strings.Join(launch.Request.Specs, " "))
+	case launch.Reason != "":
+		fmt.Fprintf(proc.Stdout, "runs %s as it is written: %s\n", spec.Target(), launch.Reason)
+	default:
+		fmt.Fprintf(proc.Stdout, "runs %s as it is written\n", spec.Target())
+	}
+	for _, script := range record.Skipped {
+		fmt.Fprintf(proc.Stdout, "    the install script of %s was not run; if it is needed: install_scripts = [%q]\n", script, packages.NameOf(script))
+	}
+	if record.Engines != "" {
+		fmt.Fprintf(proc.Stdout, "    it wants node %s, and was installed with %s\n", record.Engines, record.Node)
 	}
 	return nil
 }

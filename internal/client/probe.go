@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/sandbox/launch"
 	"github.com/luanette/luanette/internal/tools/tokencount"
@@ -52,6 +53,10 @@ type Prober struct {
 	Logins bool
 	// Sandbox starts programs; nil: as the configuration says.
 	Sandbox *launch.Launcher
+	// Packages are those that are installed; nil: as the configuration says.
+	Packages *packages.Store
+	// Doing is told what is being done; nil: nobody is.
+	Doing func(upstream.Status)
 }
 
 // Probe connects to an upstream, counts its tools and closes the connection again. It
@@ -64,14 +69,10 @@ func (p *Prober) Probe(ctx context.Context, spec upstream.Spec, timeout time.Dur
 func (p *Prober) use(ctx context.Context, spec upstream.Spec, timeout time.Duration, do func(*upstream.Manager) error) (Probe, error) {
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
-	secrets := p.Config.SecretFinder(p.Env)
-	options := upstream.Options{ClientVersion: p.Version, Events: bus, Log: p.Log, Getenv: p.Env.Lookup, Environ: p.Env.Pairs, Secret: secrets.Find,
-		StartTimeout: time.Duration(p.Config.Starts.Timeout), CAFile: p.Config.CAFile, Sandbox: p.Sandbox,
-		Proxy: netguard.EnvironmentProxy(p.Env.Lookup)}
-	if p.Sandbox == nil {
-		options.Sandbox = p.Config.Launcher(p.Env)
-	}
+	options := p.options()
+	options.Events = bus
 	if p.Logins && spec.URL != "" {
+		secrets := p.Config.SecretFinder(p.Env)
 		store, err := p.Config.OpenDatabase(ctx, secrets)
 		if err != nil {
 			return Probe{}, err
@@ -89,9 +90,12 @@ func (p *Prober) use(ctx context.Context, spec upstream.Spec, timeout time.Durat
 	if err := manager.Add(spec); err != nil {
 		return Probe{}, err
 	}
-	attempt, cancel := context.WithTimeout(ctx, timeout)
+	attempt, cancel := ctx, func() {}
+	if spec.Command == "" { // the start of a program has the time limit, and not what is installed before
+		attempt, cancel = context.WithTimeout(ctx, timeout)
+	}
 	defer cancel()
-	manager.Await(attempt, bus, spec.Name, attempted)
+	manager.Await(attempt, bus, spec.Name, p.follow)
 	if ctx.Err() != nil {
 		return Probe{}, context.Cause(ctx)
 	}
@@ -100,6 +104,34 @@ func (p *Prober) use(ctx context.Context, spec upstream.Spec, timeout time.Durat
 		return probe, err
 	}
 	return probe, do(manager)
+}
+
+// follow reports whether the first attempt is over, and passes on what is done meanwhile.
+func (p *Prober) follow(s upstream.Status) bool {
+	if p.Doing != nil {
+		p.Doing(s)
+	}
+	return attempted(s)
+}
+
+// options are those of a connection to an upstream.
+func (p *Prober) options() upstream.Options {
+	o := upstream.Options{ClientVersion: p.Version, Log: p.Log, Getenv: p.Env.Lookup, Environ: p.Env.Pairs, Secret: p.Config.SecretFinder(p.Env).Find,
+		StartTimeout: time.Duration(p.Config.Starts.Timeout), CAFile: p.Config.CAFile, Sandbox: p.Sandbox, Packages: p.Packages,
+		Proxy: netguard.EnvironmentProxy(p.Env.Lookup)}
+	if o.Sandbox == nil {
+		o.Sandbox = p.Config.Launcher(p.Env)
+	}
+	if o.Packages == nil {
+		o.Packages = p.Config.Packages(o.Sandbox, p.Log)
+	}
+	return o
+}
+
+// Launch returns what runs for an upstream.
+func (p *Prober) Launch(spec upstream.Spec) (upstream.Launch, error) {
+	o := p.options()
+	return o.Launch(spec)
 }
 
 // attempted reports whether the first attempt to connect is over.

@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/gcpercent"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/govern/pin"
+	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/registry"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
@@ -180,7 +181,7 @@ func defaults(env Environment) Config {
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass", HTTPGet: "read",
 		},
 		MaxConnections: 10_000,
-		Starts:         Starts{Timeout: Duration(upstream.DefaultStartTimeout)},
+		Starts:         Starts{Install: packages.Auto, Timeout: Duration(upstream.DefaultStartTimeout)},
 		Jobs:           defaultJobs(),
 		Backup:         Backup{Keep: 24},
 		Music:          defaultMusic(),
@@ -194,5 +195,7 @@ func defaults(env Environment) Config {
 // Starts configures how programs are started as upstreams.
 type Starts struct {
 	Parallel int      `toml:"parallel" help:"how many programs may start as upstreams at the same time; 0 means two per processor; those that a call waits for come first"`
+	Install  string   `toml:"install" words:"auto|off" live:"yes" help:"auto installs the packages that npx would run, and starts their programs directly; off runs npx itself; install of an upstream says otherwise"`
+	Installs int      `toml:"installs" help:"how many packages may be installed at the same time; 0 means one per processor"`
 	Timeout  Duration `toml:"timeout" help:"how long a program may take until it is connected, unless start_timeout of its upstream says otherwise"`
 }

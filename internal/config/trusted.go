@@ -197,6 +197,9 @@ func (l *Loaded) trustItem(name string) (item trust.Item, needed bool) {
 	if reach := trustedValues(u, "sandbox"); slices.ContainsFunc(reach, func(v any) bool { return !isEmpty(v) }) {
 		content = append(content, reach...)
 	}
+	if len(u.InstallScripts) > 0 {
+		content = append(content, trustedValues(u, "scripts")...)
+	}
 	if u.EnvFile != "" {
 		content = append(content, hashOf(l.beside(u.EnvFile)))
 	}

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -18,8 +20,10 @@ import (
 	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/config/toml"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/sandbox/launch"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
@@ -98,7 +102,20 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 		specs = append(specs, spec)
 	}
 	specs, more := l.withImported(specs, env)
+	for i := range specs {
+		specs[i].Install = cmp.Or(specs[i].Install, l.Starts.Install)
+	}
 	return specs, append(warnings, more...), nil
+}
+
+// Packages returns the packages that are installed for upstreams. launcher runs their install
+// scripts.
+func (l *Loaded) Packages(launcher *launch.Launcher, log *slog.Logger) *packages.Store {
+	folder := filepath.Join(l.Data, "packages")
+	if absolute, err := filepath.Abs(folder); err == nil {
+		folder = absolute
+	}
+	return packages.New(packages.Options{Folder: folder, Parallel: cmp.Or(l.Starts.Installs, runtime.GOMAXPROCS(0)), Sandbox: launcher, Log: log})
 }
 
 // withImported adds the servers of the files that are imported.

@@ -125,8 +125,11 @@ func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sourc
 
 // newManager returns what connects to upstreams.
 func newManager(p *process, s *storage, g *guards) *upstream.Manager {
+	installed := p.config.Packages(g.sandbox, p.log)
+	p.runBackground(func(context.Context) { installed.CleanUp() })
 	manager := upstream.New(upstream.Options{
-		Person: g.owners().Person, Personal: g.personal.Get,
+		Packages: installed,
+		Person:   g.owners().Person, Personal: g.personal.Get,
 		Log: p.log, Events: p.bus,
 		ClientVersion: p.options.Version,
 		OnDemand:      p.options.OnDemand,

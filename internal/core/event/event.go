@@ -124,7 +124,7 @@ var types = []string{
 	"tool.call_ended", "tool.call_started", "tool.changed", "tool.flagged", "tool.held", "tool.shadowed",
 	"transport.state_changed",
 	"upstream.asleep", "upstream.connected", "upstream.connecting", "upstream.dropped", "upstream.failed", "upstream.garbage",
-	"upstream.lists_refreshed", "upstream.lost", "upstream.needs_auth", "upstream.reconnecting", "upstream.removed", "upstream.slow_start", "upstream.stderr",
+	"upstream.installed", "upstream.installing", "upstream.lists_refreshed", "upstream.lost", "upstream.needs_auth", "upstream.reconnecting", "upstream.removed", "upstream.slow_start", "upstream.stderr",
 	"upstream.tools_refreshed",
 	"webhook.received", "webhook.refused",
 }
@@ -136,7 +136,7 @@ var types = []string{
 var forAll = []string{
 	"backend.", "beat.", "catalog.", "config.update", "event.missed", "marker.", "node.", "pin.decided", "region.", "script.invalidate", "script.published",
 	"tool.changed", "tool.flagged", "tool.held", "tool.shadowed", "transport.",
-	"upstream.asleep", "upstream.connected", "upstream.connecting", "upstream.failed", "upstream.lists_refreshed", "upstream.lost", "upstream.needs_auth",
+	"upstream.asleep", "upstream.connected", "upstream.connecting", "upstream.failed", "upstream.installed", "upstream.installing", "upstream.lists_refreshed", "upstream.lost", "upstream.needs_auth",
 	"upstream.reconnecting", "upstream.removed", "upstream.slow_start", "upstream.tools_refreshed",
 }
 

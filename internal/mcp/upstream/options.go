@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/faultinject"
+	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/recording"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/sandbox/launch"
@@ -81,6 +82,9 @@ type Options struct {
 
 	// Tasks stores tasks for callers who asked for them; nil: calls wait for the result.
 	Tasks TaskKeeper
+
+	// Packages has the packages that commands with npx run; nil: npx itself runs.
+	Packages *packages.Store
 
 	// Sandbox starts the processes of specs with a Sandbox; nil: those are not started.
 	Sandbox *launch.Launcher

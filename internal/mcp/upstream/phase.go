@@ -18,6 +18,7 @@ import (
 // it. Only its methods change the state. It knows no server, and its lock is its own.
 //
 //	connecting     the first attempt, or the first after asleep
+//	installing     an attempt whose package is being installed
 //	starting       an attempt whose process runs and has not answered yet
 //	connected      there is a session
 //	reconnecting   the wait for a further attempt, and the attempt itself
@@ -51,6 +52,7 @@ type situation struct {
 	challenge string    // of the server, in StateNeedsAuth
 	next      time.Time // attempt
 	queued    bool      // the process waits for its turn to start, or is being started
+	pkg       string    // that was installed for the process, with its version
 	lastLine  string    // that the process wrote to its standard error
 }
 
@@ -310,10 +312,31 @@ func (p *phase) inherit(old *phase) {
 func (p *phase) queue(turn *startTurn) {
 	p.update(func() {
 		p.turn, p.lastLine = turn, ""
+		if p.state == StateInstalling {
+			p.enter(StateConnecting)
+		}
 		if p.waiters > 0 {
 			p.who.starts.prefer(turn)
 		}
 	})
+}
+
+// installing records what is being done to install the package of the server.
+func (p *phase) installing(doing string) {
+	p.update(func() {
+		if p.state != StateInstalling {
+			p.enter(StateInstalling)
+		}
+		p.lastLine = doing
+	})
+	p.who.publish(Installing{Upstream: p.who.name, Doing: doing})
+}
+
+// runs records which package the process is of.
+func (p *phase) runs(pkg string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pkg = pkg
 }
 
 // starting records that the process runs.
@@ -386,7 +409,7 @@ func (p *phase) isHopeless(late bool) bool {
 // first attempt to reach a URL. p.mu is held.
 func (p *phase) isStarting() bool {
 	switch p.state {
-	case StateStarting, StateConnecting:
+	case StateInstalling, StateStarting, StateConnecting:
 		return true
 	case StateFailed:
 		return false

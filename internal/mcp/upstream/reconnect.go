@@ -80,19 +80,25 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 	if c.phase.now().attempt == 0 {
 		c.publish(Connecting{Upstream: spec.Name, Target: spec.Target()})
 	}
+	a, err := c.connectAttempt(ctx, *spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.findPackage(ctx); err != nil {
+		return nil, err
+	}
 	end, err := c.beginStart(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	a, err := c.connectAttempt(ctx, *spec)
-	if err != nil {
-		return nil, err
-	}
 	calls := c.stats.now().Calls
 	s, err := a.open(ctx, c.known.stored().Detected.Endpoint)
+	if a.repair(ctx, err) {
+		s, err = a.open(ctx, c.known.stored().Detected.Endpoint)
+	}
 	if err != nil {
-		return nil, err
+		return nil, a.startError(err)
 	}
 	s.callsBefore = calls
 	drain(c.checkNow) // a request of an earlier session

@@ -80,6 +80,9 @@ type Settings struct {
 	Curve  Curve              `toml:"curve,omitempty,inline" help:"keys of a ZeroMQ backend that uses CURVE; docs/backends.md"`
 	Faults faultinject.Faults `toml:"faults,omitempty,inline" help:"faults that are injected into calls, for tests; docs/testing.md"`
 
+	Install        string   `toml:"install,omitempty" help:"auto installs the package that npx would run, and starts its program directly; off runs npx itself; the default is starts.install; docs/upstreams.md"`
+	InstallScripts []string `toml:"install_scripts,omitempty" trust:"scripts" help:"packages whose install scripts may run, in a sandbox, such as sqlite3"`
+
 	Concurrent int `toml:"concurrent,omitempty" live:"yes" help:"how many calls may run at a time (64); further calls wait, callers in turn"`
 	Rate       int `toml:"rate,omitempty" live:"yes" help:"how many calls a minute are sent; further calls are refused"`
 

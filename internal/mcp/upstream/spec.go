@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/base/tagged"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
@@ -81,6 +82,8 @@ type Spec struct {
 	Person   Person
 	personal *personalValues // of the person, during an attempt to connect
 
+	installed *installed // starts in place of the command; during an attempt to connect
+
 	// Trusted says that the spec comes from the configuration, so that
 	// Options.DialControl does not apply. Specs of a model or a script are
 	// not trusted.
@@ -134,6 +137,8 @@ func (s Spec) problem() error {
 		return fmt.Errorf("the url of an API is not http or https")
 	case !slices.Contains([]string{"", Auto, ProtocolLegacy, ProtocolModern}, s.Protocol):
 		return fmt.Errorf("protocol %q", s.Protocol)
+	case packages.CheckInstall(s.Install) != nil:
+		return fmt.Errorf("install %q is neither auto nor off", s.Install)
 	case !slices.Contains([]string{"", Eager, Lazy}, s.Start):
 		return fmt.Errorf("start %q", s.Start)
 	case s.Transport == SSE && s.Protocol == ProtocolModern:

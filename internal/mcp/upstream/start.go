@@ -89,6 +89,8 @@ func (c *connection) waitingText() string {
 	now := c.phase.now()
 	seconds := int(time.Since(now.since).Seconds())
 	switch {
+	case now.state == StateInstalling:
+		return fmt.Sprintf("%s has been installing for %d s: %s", c.name, seconds, now.lastLine)
 	case now.state == StateStarting && now.lastLine != "":
 		return fmt.Sprintf("%s has been starting for %d s: %s", c.name, seconds, now.lastLine)
 	case now.state == StateStarting:

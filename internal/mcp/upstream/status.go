@@ -3,6 +3,7 @@ package upstream
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ type State string
 // not answered yet, it is Starting.
 const (
 	StateConnecting   State = "connecting"
+	StateInstalling   State = "installing" // its package is being installed
 	StateStarting     State = "starting"
 	StateConnected    State = "connected"
 	StateReconnecting State = "reconnecting"
@@ -42,6 +44,7 @@ type Status struct {
 	Challenge string    `json:"challenge,omitempty"` // WWW-Authenticate, in StateNeedsAuth
 	Hint      string    `json:"hint,omitempty"`      // what to do about it
 
+	Package    string          `json:"package,omitempty"` // that is installed for it: name and version
 	Transport  string          `json:"transport,omitempty"`
 	Era        string          `json:"era,omitempty"`
 	Revision   string          `json:"revision,omitempty"`
@@ -71,7 +74,7 @@ type Status struct {
 
 // Attempted reports whether the first attempt to connect is over.
 func (s Status) Attempted() bool {
-	first := s.State == StateConnecting || s.State == StateStarting
+	first := slices.Contains([]State{StateConnecting, StateInstalling, StateStarting}, s.State)
 	return !first || s.Attempt > 0
 }
 
@@ -143,7 +146,7 @@ func (c *connection) status() Status {
 	spec := c.spec.Load()
 	st := Status{
 		Name: c.name, Target: spec.Target(), Generation: c.generation, State: now.state, Since: now.since,
-		Stats: c.stats.now(), Desired: *spec, Simulated: spec.simulated(),
+		Package: now.pkg, Stats: c.stats.now(), Desired: *spec, Simulated: spec.simulated(),
 	}
 	c.known.describe(&st)
 	if now.state != StateConnected {
@@ -163,6 +166,8 @@ func (c *connection) status() Status {
 		if time.Since(now.since) >= slowStart {
 			st.Hint = c.startHint(now)
 		}
+	case StateInstalling:
+		st.NextTry, st.LastLine = time.Time{}, now.lastLine
 	case StateConnecting, StateReconnecting:
 		if st.Queued = now.queued; st.Queued {
 			st.Hint = fmt.Sprintf("it starts when one of %d other programs has started (starts.parallel)", c.opts.ParallelStarts)
@@ -202,6 +207,21 @@ type Connected struct {
 	ToolCount int    `json:"tool_count"`
 	Era       string `json:"era"`
 	Revision  string `json:"revision"`
+}
+
+// Installing reports what is being done to install the package of a server.
+type Installing struct {
+	Upstream string `json:"upstream"`
+	Doing    string `json:"doing"`
+}
+
+// Installed reports that the package of a server was installed.
+type Installed struct {
+	Upstream string `json:"upstream"`
+	Package  string `json:"package"`
+	Version  string `json:"version"`
+	Seconds  int    `json:"seconds"`
+	Repaired bool   `json:"repaired,omitempty"` // it was broken
 }
 
 // SlowStart reports that a process has been starting for a while.
@@ -295,6 +315,8 @@ type Garbage struct {
 
 func (Connecting) EventType() string     { return "upstream.connecting" }
 func (Connected) EventType() string      { return "upstream.connected" }
+func (Installing) EventType() string     { return "upstream.installing" }
+func (Installed) EventType() string      { return "upstream.installed" }
 func (SlowStart) EventType() string      { return "upstream.slow_start" }
 func (Failed) EventType() string         { return "upstream.failed" }
 func (Reconnecting) EventType() string   { return "upstream.reconnecting" }
@@ -310,6 +332,8 @@ func (Garbage) EventType() string        { return "upstream.garbage" }
 
 func (e Connecting) EventKey() string     { return e.Upstream }
 func (e Connected) EventKey() string      { return e.Upstream }
+func (e Installing) EventKey() string     { return e.Upstream }
+func (e Installed) EventKey() string      { return e.Upstream }
 func (e SlowStart) EventKey() string      { return e.Upstream }
 func (e Failed) EventKey() string         { return e.Upstream }
 func (e Reconnecting) EventKey() string   { return e.Upstream }

@@ -46,6 +46,9 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
+	if program := spec.installed; program != nil {
+		spec.Command, spec.Args, env = program.Command, program.Args, program.Env
+	}
 	stderr, refused := &stderrLines{ended: make(chan struct{})}, &refusals{more: make(chan struct{})}
 	p, err := o.startProcess(spec, env, func(r profile.Refusal) {
 		refused.add(r)

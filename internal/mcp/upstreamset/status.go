@@ -18,9 +18,10 @@ import (
 type Status struct {
 	Namespace string   `json:"namespace"`
 	Endpoint  string   `json:"endpoint"` // URL or command, without secrets
+	Package   string   `json:"package,omitempty" jsonschema:"the npm package that is installed for it, with its version"`
 	Transport string   `json:"transport,omitempty"`
 	Protocol  string   `json:"protocol,omitempty" jsonschema:"protocol revision of the connection"`
-	State     string   `json:"state" jsonschema:"connecting, starting, connected, reconnecting, failed (retried every few minutes), needs_auth, asleep (started by the first call), removed (configured, but removed by a person), or untrusted (a person must trust the configuration file first)"`
+	State     string   `json:"state" jsonschema:"connecting, installing, starting, connected, reconnecting, failed (retried every few minutes), needs_auth, asleep (started by the first call), removed (configured, but removed by a person), or untrusted (a person must trust the configuration file first)"`
 	Starting  int      `json:"starting_secs,omitempty" jsonschema:"for how many seconds its program has been starting"`
 	LastLine  string   `json:"last_line,omitempty" jsonschema:"what its program last wrote to its standard error while it is starting"`
 	Tools     int      `json:"tool_count"`
@@ -80,7 +81,7 @@ func (u *Set) Status(name string) (Status, bool) {
 
 func (u *Set) status(s upstream.Status) Status {
 	status := Status{
-		Namespace: s.Name, Endpoint: s.Target, Transport: s.Transport, Protocol: s.Revision,
+		Namespace: s.Name, Endpoint: s.Target, Package: s.Package, Transport: s.Transport, Protocol: s.Revision,
 		Hint: s.Hint, Login: u.loginAt(s), Warnings: slices.Concat(s.Trouble, u.warnings(context.Background(), s)), // from memory
 	}
 	status.setState(s)
@@ -100,7 +101,7 @@ func (s *Status) setState(now upstream.Status) {
 	if !now.NextTry.IsZero() {
 		s.NextTryMS = max(time.Until(now.NextTry).Milliseconds(), 0)
 	}
-	if s.Starting, s.LastLine = 0, ""; now.State == upstream.StateStarting {
+	if s.Starting, s.LastLine = 0, ""; now.State == upstream.StateStarting || now.State == upstream.StateInstalling {
 		s.Starting, s.LastLine = int(time.Since(now.Since).Seconds()), now.LastLine
 	}
 }

@@ -80,6 +80,8 @@ func duration(number json.Number) string {
 var templates = map[string]Line{
 	"upstream.connecting":        {Neutral, "{upstream}: connecting to {target}"},
 	"upstream.connected":         {Good, "{upstream}: connected, {tool_count tool}"},
+	"upstream.installing":        {Neutral, "{upstream}: {doing}"},
+	"upstream.installed":         {Good, "{upstream}: installed {package} {version}"},
 	"upstream.slow_start":        {Bad, "{upstream}: still starting after {seconds} s: {last_line}"},
 	"upstream.failed":            {Bad, "{upstream}: did not start {attempt} times in a row, next attempt in {delay_ms}: {error}"},
 	"upstream.reconnecting":      {Bad, "{upstream}: disconnected, attempt {attempt} in {delay_ms}: {error}"},

@@ -74,7 +74,7 @@ func (u *upstream) isConnected() bool { return u.State == "connected" }
 func (u *upstream) isRemoved() bool { return u.State == "removed" }
 
 // troubles are the states of servers, those that need a person first.
-var troubles = []plain{"failed", "needs_auth", "untrusted", "reconnecting", "starting", "connecting", "removed", "connected", "asleep"}
+var troubles = []plain{"failed", "needs_auth", "untrusted", "reconnecting", "installing", "starting", "connecting", "removed", "connected", "asleep"}
 
 func (u *upstream) stateCell() cell {
 	c := cell{u.State, red, float64(len(troubles))}
@@ -84,7 +84,7 @@ func (u *upstream) stateCell() cell {
 	switch u.State {
 	case "connected":
 		c.style = green
-	case "asleep", "connecting", "starting":
+	case "asleep", "connecting", "installing", "starting":
 		c.style = faint
 	case "removed":
 		c.style = yellow
