@@ -52,6 +52,7 @@ type cli struct {
 	Install   installCommand   `cmd:"" group:"Run a server:" help:"Connect your MCP clients to Luanette."`
 	Uninstall uninstallCommand `cmd:"" group:"Run a server:" help:"Put the configuration of MCP clients back as it was."`
 	HUD       hudCommand       `cmd:"" group:"Run a server:" name:"hud" help:"Watch and operate a running server: servers, approvals, jobs, traces and log, live."`
+	Activity  activityCommand  `cmd:"" group:"Run a server:" help:"Show what your agents do: sessions, calls and what came of them."`
 	Trace     traceCommand     `cmd:"" group:"Run a server:" help:"Show the latest requests of a running server, step by step."`
 	Nodes     nodesCommand     `cmd:"" group:"Run a server:" help:"List the servers that share a database."`
 

@@ -66,6 +66,7 @@ type Config struct {
 	Policy   []PolicyRule        `toml:"policy" live:"yes"`
 	Accepts  map[string][]string `toml:"accepts" live:"yes"`
 	Audit    Audit               `toml:"audit"`
+	Activity Activity            `toml:"activity"`
 
 	Trust string `toml:"trust" words:"trust" live:"yes" help:"default trust in tool servers: open uses their tools as they are, pin withholds each definition until it is approved; docs/trust.md"`
 
@@ -188,7 +189,7 @@ func defaults(env Environment) Config {
 		Search:         defaultSearch(),
 		Sessions:       defaultSessions(),
 		Approve:        "never", ApproveExpire: Duration(7 * 24 * time.Hour),
-		Trust: string(pin.Open), Audit: defaultAudit(),
+		Trust: string(pin.Open), Audit: defaultAudit(), Activity: defaultActivity(),
 	}
 }
 

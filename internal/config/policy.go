@@ -256,8 +256,15 @@ const (
 	AuditContinue = "continue"
 )
 
+func defaultActivity() Activity { return Activity{Keep: Duration(7 * 24 * time.Hour)} }
+
 func defaultAudit() Audit {
 	return Audit{Enabled: true, Keep: Duration(30 * 24 * time.Hour), Failure: AuditRefuse}
+}
+
+// Activity configures what is stored about what clients do, beside the audit log.
+type Activity struct {
+	Keep Duration `toml:"keep" help:"how long sessions of clients, and previews of the arguments and results of their calls, are stored for the page Activity; 0 stores none"`
 }
 
 // KeepOrgs is how long entries of single organisations are stored.

@@ -84,6 +84,7 @@ func openAudit(ctx context.Context, p *process) (*audit.Log, error) {
 	}
 	log, err := audit.Open(ctx, p.store, audit.Options{
 		Node: node, Keep: time.Duration(p.config.Audit.Keep), KeepOrgs: p.config.Audit.KeepOrgs(), Export: export, Spool: filepath.Join(p.config.Data, "audit"),
+		Activity: time.Duration(p.config.Activity.Keep),
 		Continue: p.config.Audit.Failure == config.AuditContinue, Log: p.log,
 	})
 	if err == nil {

@@ -144,7 +144,7 @@ func use(h *program) string {
 	ask(http.MethodGet, "/api/v1/admin/orgs/o/mcp-servers?discover=true", "")
 	for _, path := range []string{
 		"/", "/health", "/ready", "/api/v1/config", "/api/v1/traces", "/api/v1/me", "/api/v1/keys", "/api/v1/upstreams/robot/login", "/mcp/byheader", "/api/v1/openapi.json",
-		"/api/v1/audit?limit=1000", "/api/v1/audit/chains", "/api/v1/audit/verify", "/api/v1/pins", "/artifacts",
+		"/api/v1/audit?limit=1000", "/api/v1/activity?own=true", "/api/v1/audit/chains", "/api/v1/audit/verify", "/api/v1/pins", "/artifacts",
 	} {
 		ask(http.MethodGet, path, "")
 	}

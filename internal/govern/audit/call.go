@@ -20,7 +20,7 @@ func (l *Log) RecordCalls() tool.Step {
 	if l == nil {
 		return tool.Step{Name: "audit"}
 	}
-	return tool.Step{Name: "audit", Before: l.admit, After: l.recordCall}
+	return tool.Step{Name: "audit", Before: l.begin, After: l.recordCall}
 }
 
 // admit refuses calls that cannot be recorded: while entries cannot be written, those of
@@ -39,6 +39,15 @@ func (l *Log) admit(ctx context.Context, i *tool.Invocation) (context.Context, e
 		l.recordCall(ctx, i)
 	}
 	return ctx, refusal
+}
+
+// begin is admit, and lets what the call does know that it is part of it.
+func (l *Log) begin(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	ctx, err := l.admit(ctx, i)
+	if err == nil && !i.Relayed { // a relayed call makes none, and has the span of its request
+		ctx = tool.WithCall(ctx, trace.SpanContextFromContext(ctx).SpanID())
+	}
+	return ctx, err
 }
 
 // failing returns why entries cannot be written, or nil, and whether at the same moment no
@@ -65,6 +74,7 @@ func (l *Log) recordCall(ctx context.Context, i *tool.Invocation) {
 		e.Decision = "ask" // the call that follows the decision has an entry of its own
 	}
 	e.Took, e.Size, e.Error = i.Took.Microseconds(), int64(len(i.Result.Raw)), errorCode(i.Result, i.Err)
+	e.Activity = l.activityOf(ctx, i)
 	l.Record(ctx, e)
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -52,6 +53,10 @@ type Entry struct {
 
 	Prev string `json:"prev"` // hash of the entry before
 	Hash string `json:"hash"`
+
+	// Activity is what the entry has beside its hashed text, for a shorter time; nil for
+	// entries that are no calls.
+	Activity *Activity `json:"-"`
 }
 
 // Digest is the SHA-256 of arguments.
@@ -84,8 +89,19 @@ type row struct {
 
 const rowColumns = `node, seq, at, org, who, name, subject, decision, entry`
 
-// columnCount is the number of rowColumns.
-const columnCount = 9
+// newRow is a row with what activity shows of it.
+type newRow struct {
+	row
+	session string
+	own     int
+	detail  string
+}
+
+// newColumns are those of a newRow, and columnCount is their number.
+const (
+	newColumns  = rowColumns + `, session, own, detail`
+	columnCount = 12
+)
 
 // rowOf stores an entry whose JSON is text.
 func rowOf(e *Entry, text string) row {
@@ -113,14 +129,14 @@ const maxRows = 64
 // Two processes of one node may insert the same sequence number at once. Postgres
 // reports that as a conflict of transactions, which db.Write retries, only with
 // ON CONFLICT DO NOTHING; a row that was there before is an error.
-func insertRows(ctx context.Context, tx *db.Tx, rows []row) error {
+func insertRows(ctx context.Context, tx *db.Tx, rows []newRow) error {
 	for n := maxRows; len(rows) > 0; {
 		for n > len(rows) {
 			n /= 2
 		}
 		args := make([]any, 0, columnCount*n)
 		for _, r := range rows[:n] {
-			args = append(args, r.node, r.seq, r.at, r.org, r.who, r.name, r.subject, r.decision, r.entry)
+			args = append(args, r.node, r.seq, r.at, r.org, r.who, r.name, r.subject, r.decision, r.entry, r.session, r.own, r.detail)
 		}
 		added, err := tx.Exec(ctx, inserts()[n], args...)
 		if err != nil {
@@ -141,7 +157,7 @@ var inserts = sync.OnceValue(func() map[int]string {
 	all := map[int]string{}
 	for n := 1; n <= maxRows; n *= 2 {
 		var text strings.Builder
-		text.WriteString(`INSERT INTO audit_log (` + rowColumns + `) VALUES `)
+		text.WriteString(`INSERT INTO audit_log (` + newColumns + `) VALUES `)
 		for i := range columnCount * n {
 			switch {
 			case i == 0:
@@ -237,27 +253,28 @@ func (l *Log) Erase(ctx context.Context, p personal.Person) error {
 				return err
 			}
 			for _, at := range list {
-				if err := redact(ctx, tx, at, p); err != nil {
+				if err := redactEntry(ctx, tx, at, p); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 		if err != nil || len(list) < redactedAtOnce {
-			return reading(err)
+			return errors.Join(reading(err), l.eraseSessions(ctx, p))
 		}
 		after = list[len(list)-1]
 	}
 }
 
-func redact(ctx context.Context, tx *db.Tx, at place, p personal.Person) error {
+func redactEntry(ctx context.Context, tx *db.Tx, at place, p personal.Person) error {
 	e, err := decode(at.entry)
 	if err != nil || e.Hash == "" {
 		return nil //nolint:nilerr // it was changed: Verify reports it
 	}
 	e = e.without(p)
 	r := rowOf(&e, sign(e.unsigned(), e.Hash))
-	_, err = tx.Exec(ctx, `UPDATE audit_log SET who = $1, name = $2, subject = $3, entry = $4 WHERE node = $5 AND seq = $6`, r.who, r.name, r.subject, r.entry, at.node, at.seq)
+	_, err = tx.Exec(ctx, `UPDATE audit_log SET who = $1, name = $2, subject = $3, entry = $4, session = '', detail = '' WHERE node = $5 AND seq = $6`,
+		r.who, r.name, r.subject, r.entry, at.node, at.seq)
 	return err
 }
 

@@ -20,6 +20,7 @@ type Filter struct {
 	Who          string // id or name
 	Tool         string // the subject; * stands for any characters
 	Decision     string
+	NotOwn       bool // without the reads of our own page
 	Node         string
 	After        int64 // with Node: entries after this one, in the order of the chain
 	Limit        int   // 0 is 100
@@ -67,6 +68,9 @@ func (f *Filter) conditions(kind db.Kind) (where conditions) {
 	}
 	if f.Decision != "" {
 		where.add(`decision = ?`, column(f.Decision))
+	}
+	if f.NotOwn {
+		where.add(`own = 0`)
 	}
 	switch {
 	case f.Tool == "":

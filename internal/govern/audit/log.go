@@ -22,6 +22,9 @@ type Options struct {
 	Keep time.Duration // how long entries are stored; 0 is forever
 	// KeepOrgs is Keep for single organisations.
 	KeepOrgs map[string]time.Duration
+	// Activity is how long entries have sessions and previews of arguments and results, which
+	// pages show; 0: they have none.
+	Activity time.Duration
 	Queue    int // how many entries may be unwritten before callers wait; 0 is 8192
 	// Continue lets calls of tools that may change something go on while entries cannot
 	// be written, until the queue is full.

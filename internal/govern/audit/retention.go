@@ -16,12 +16,16 @@ import (
 const retentionInterval = time.Hour
 
 // RunRetention deletes entries that are older than Options.Keep and Options.KeepOrgs allow,
-// now and every hour until ctx ends.
+// and what they have beside them that is older than Options.Activity, now and every hour
+// until ctx ends.
 func (l *Log) RunRetention(ctx context.Context) {
-	for l != nil && (l.options.Keep > 0 || len(l.options.KeepOrgs) > 0) {
+	for l != nil {
 		erased, err := l.DeleteOld(ctx, l.limits(l.options.Clock.Now()))
 		if err != nil && ctx.Err() == nil {
 			l.options.Log.WarnContext(ctx, "old audit entries not deleted", "error", err)
+		}
+		if err := l.ForgetActivity(ctx, l.options.Clock.Now().Add(-l.options.Activity)); err != nil && ctx.Err() == nil {
+			l.options.Log.WarnContext(ctx, "old activity not deleted", "error", err)
 		}
 		if erased > 0 {
 			l.RecordAction(ctx, "audit.erase", fmt.Sprintf("%d entries", erased), nil)
@@ -176,7 +180,7 @@ func eraseSome(ctx context.Context, tx *db.Tx, node string, limits AgeLimits) (c
 		}
 		rest := e.erase()
 		r := rowOf(&rest, sign(rest.unsigned(), rest.Hash))
-		if _, err := tx.Exec(ctx, `UPDATE audit_log SET org = '', who = '', name = '', subject = '', decision = $1, entry = $2 WHERE node = $3 AND seq = $4`, r.decision, r.entry, r.node, r.seq); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE audit_log SET org = '', who = '', name = '', subject = '', decision = $1, entry = $2, session = '', detail = '' WHERE node = $3 AND seq = $4`, r.decision, r.entry, r.node, r.seq); err != nil {
 			return count, false, err
 		}
 		count++

@@ -41,7 +41,7 @@ const chainColumns = `node, seq, hash, cut, cut_hash`
 // add appends entries to a node's chain, and gives them their places in it. Several processes
 // may append to the same chain.
 func (s *Store) add(ctx context.Context, node string, entries []Entry) error {
-	rows := make([]row, len(entries))
+	rows := make([]newRow, len(entries))
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		chain, err := scanChain(tx.QueryRow(ctx, `SELECT `+chainColumns+` FROM audit_chains WHERE node = $1`, node))
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -49,7 +49,10 @@ func (s *Store) add(ctx context.Context, node string, entries []Entry) error {
 		}
 		chain.Node = node
 		for i := range entries {
-			rows[i] = chain.append(&entries[i])
+			rows[i] = newRow{row: chain.append(&entries[i])}
+		}
+		if err := s.addActivity(ctx, tx, entries, rows); err != nil {
+			return err
 		}
 		if err := insertRows(ctx, tx, rows); err != nil {
 			return err

@@ -94,7 +94,7 @@ func TestTampering(t *testing.T) {
 		"empty":                 {edited(6, func(string) string { return "" }), "a: entry 6 was changed: it cannot be read"},
 		"of another node":       {replaced(6, `"a"`, `"b"`), "a: entry 6 belongs to node b"},
 		"swapped":               {statement(`UPDATE audit_log SET seq = 0 WHERE seq = 6; UPDATE audit_log SET seq = 6 WHERE seq = 7; UPDATE audit_log SET seq = 7 WHERE seq = 0`), "a: entry 6 comes after entry 7"},
-		"copied":                {statement(`INSERT INTO audit_log SELECT node, 13, at, who, name, subject, decision, entry, org FROM audit_log WHERE seq = 8`), "a: entry 8 comes after entry 12"},
+		"copied":                {statement(`INSERT INTO audit_log SELECT node, 13, at, who, name, subject, decision, entry, org, session, own, detail FROM audit_log WHERE seq = 8`), "a: entry 8 comes after entry 12"},
 		"deleted":               {statement(`DELETE FROM audit_log WHERE seq IN (6, 7)`), "a: entries 6 to 7 are missing"},
 		"first deleted":         {statement(`DELETE FROM audit_log WHERE seq <= 4`), "a: entries 1 to 4 are missing"},
 		"last deleted":          {statement(`DELETE FROM audit_log WHERE seq >= 9`), "a: entries 9 to 12 are missing at the end"},

@@ -55,7 +55,7 @@ func (r Runner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) 
 	if ctx, err = r.Scope(ctx); err != nil {
 		return job.Outcome{}, err
 	}
-	outcome, err := r.Scripts.Run(ctx, script.Request{
+	outcome, err := r.Scripts.Run(tool.WithJob(ctx, task.ID, task.Name), script.Request{
 		Source: task.Source, Language: task.Language, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,
 		Job: task.ID, FlowName: "job:" + task.ID,
 		Jobs: job.ForScripts{Queue: task.Queue}, Handler: task.Handler, Temp: task.Temp, Watch: task.Watch, Limits: r.Limits,

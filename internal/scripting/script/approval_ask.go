@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -49,7 +50,9 @@ func AskCaller(ctx context.Context, caller *tool.Caller, pending host.Pending, p
 	if err != nil {
 		return answer, false
 	}
+	asked := time.Now()
 	answers, err := caller.Ask(ctx, []tool.Question{{Key: pending.ID, Method: tool.MethodElicit, Params: params}})
+	tool.Waited(ctx, time.Since(asked))
 	if err != nil || len(answers) != 1 {
 		return answer, false
 	}

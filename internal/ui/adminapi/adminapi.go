@@ -36,7 +36,7 @@ type Options struct {
 	Sandbox Sandbox
 }
 
-// Server answers /api/v1/pins, /api/v1/policy, /api/v1/audit, /api/v1/upstreams,
+// Server answers /api/v1/pins, /api/v1/policy, /api/v1/audit, /api/v1/activity, /api/v1/upstreams,
 // /api/v1/tools, /api/v1/nodes and /api/v1/search/learned.
 type Server struct{ options Options }
 
@@ -54,6 +54,8 @@ func (s *Server) Routes() []principal.Route {
 	return append([]principal.Route{
 		admin("GET /api/v1/policy/check", s.checkPolicy),
 		read("GET /api/v1/audit", s.listAudit), // own entries; the store decides
+		read("GET /api/v1/activity", s.listActivity),
+		read("GET /api/v1/activity/{session}", s.showActivity),
 		admin("GET /api/v1/audit/chains", s.listChains),
 		admin("GET /api/v1/audit/verify", s.verifyAudit),
 		admin("GET /api/v1/pins", s.listPins),
@@ -239,6 +241,8 @@ func (s *Server) checkPolicy(r *http.Request) (any, error) {
 // Audit is the audit log.
 type Audit interface {
 	Find(ctx context.Context, f audit.Filter) ([]audit.Entry, error)
+	Sessions(ctx context.Context, f audit.SessionFilter) ([]audit.Session, error)
+	Steps(ctx context.Context, id string, before time.Time, own bool) (audit.Session, []audit.Step, error)
 	Chains(ctx context.Context) ([]audit.Chain, error)
 	Verify(ctx context.Context) ([]audit.Verified, error)
 }
@@ -277,25 +281,34 @@ func (s *Server) listAudit(r *http.Request) (any, error) {
 
 // filter reads the filter from a query.
 func filter(q url.Values) (f audit.Filter, err error) {
-	f = audit.Filter{Org: q.Get("org"), Who: q.Get("who"), Tool: q.Get("tool"), Decision: q.Get("decision"), Node: q.Get("node")}
-	for name, into := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
-		if text := q.Get(name); text != "" {
-			if *into, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return f, fault.New(fault.InvalidParams, "%s: %q is not a time", name, text).WithHint("for example 2026-03-01T12:00:00Z")
-			}
-		}
+	f = audit.Filter{
+		Org: q.Get("org"), Who: q.Get("who"), Tool: q.Get("tool"), Decision: q.Get("decision"), Node: q.Get("node"), NotOwn: q.Get("own") == "false",
 	}
-	limit := int64(100)
-	for name, into := range map[string]*int64{"after": &f.After, "limit": &limit} {
-		if text := q.Get(name); text != "" {
-			if *into, err = strconv.ParseInt(text, 10, 64); err != nil || *into < 0 {
-				return f, fault.New(fault.InvalidParams, "%s: %q is not a number", name, text).WithHint("use a whole number of at least 0")
-			}
-		}
+	if f.Since, err = timeIn(q, "since"); err != nil {
+		return f, err
+	}
+	if f.Until, err = timeIn(q, "until"); err != nil {
+		return f, err
+	}
+	if f.After, err = wholeIn(q, "after", 0); err != nil {
+		return f, err
 	}
 	const maxEntries = 10_000
+	limit, err := wholeIn(q, "limit", 100)
 	f.Limit = int(min(limit, maxEntries))
-	return f, nil
+	return f, err
+}
+
+// wholeIn reads a number of at least 0 from a query, or returns what it is without one.
+func wholeIn(q url.Values, name string, without int64) (n int64, err error) {
+	text := q.Get(name)
+	if text == "" {
+		return without, nil
+	}
+	if n, err = strconv.ParseInt(text, 10, 64); err != nil || n < 0 {
+		return n, fault.New(fault.InvalidParams, "%s: %q is not a number", name, text).WithHint("use a whole number of at least 0")
+	}
+	return n, nil
 }
 
 func (s *Server) listChains(r *http.Request) (any, error) {

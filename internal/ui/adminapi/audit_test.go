@@ -13,13 +13,20 @@ import (
 
 // auditFake records the filter that it is asked for.
 type auditFake struct {
-	filter   audit.Filter
-	verified []audit.Verified
-	err      error
+	adminapi.Audit // what a test does not use
+	filter         audit.Filter
+	sessions       audit.SessionFilter
+	verified       []audit.Verified
+	err            error
 }
 
 func (a *auditFake) Find(_ context.Context, f audit.Filter) ([]audit.Entry, error) {
 	a.filter = f
+	return nil, a.err
+}
+
+func (a *auditFake) Sessions(_ context.Context, f audit.SessionFilter) ([]audit.Session, error) {
+	a.sessions = f
 	return nil, a.err
 }
 
