@@ -34,10 +34,13 @@ The exit code is 1 if there is a problem.`
 // Run prints the findings as they come.
 func (c *doctorCommand) Run(ctx context.Context, proc *process) error {
 	var all []doctor.Finding
-	problems := 0
+	problems, warnings := 0, 0
 	report := func(f doctor.Finding) {
-		if f.State == doctor.Problem {
+		switch f.State {
+		case doctor.Problem:
 			problems++
+		case doctor.Warning:
+			warnings++
 		}
 		if all = append(all, f); !c.JSON {
 			printFinding(proc, f)
@@ -51,15 +54,25 @@ func (c *doctorCommand) Run(ctx context.Context, proc *process) error {
 		if err := printValue(proc, map[string]any{"findings": all, "problems": problems}); err != nil {
 			return err
 		}
-	case problems == 0:
-		fmt.Fprintln(proc.Stdout, "\nno problems")
 	default:
-		fmt.Fprintf(proc.Stdout, "\n%s\n", amount(problems, "problem"))
+		fmt.Fprintf(proc.Stdout, "\n%s\n", summary(problems, warnings))
 	}
 	if problems > 0 {
 		return exitStatus(exitFailure)
 	}
 	return nil
+}
+
+// summary says how many findings need something to be done.
+func summary(problems, warnings int) string {
+	text := "no problems"
+	if problems > 0 {
+		text = amount(problems, "problem")
+	}
+	if warnings > 0 {
+		text += ", " + amount(warnings, "warning")
+	}
+	return text
 }
 
 func (c *doctorCommand) examine(ctx context.Context, proc *process, report func(doctor.Finding)) {

@@ -24,8 +24,10 @@ func (srv *Server) ReadResource(ctx context.Context, uri string) (json.RawMessag
 	return srv.resources().ReadResource(ctx, uri, nil)
 }
 
-// AdminHandler serves the admin API to callers in this process.
-func (srv *Server) AdminHandler() http.Handler { return principal.InProcess(srv.admin().Routes()) }
+// AdminHandler serves the admin API and how the server is to callers in this process.
+func (srv *Server) AdminHandler() http.Handler {
+	return principal.InProcess(append(srv.admin().Routes(), srv.health().Routes()...))
+}
 
 // AttachedClient returns the context of an MCP client that attached to this server: of a
 // guest, or of an upstream that may use it.

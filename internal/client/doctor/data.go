@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/owner"
@@ -123,6 +126,8 @@ func (d *doctor) backups(context.Context) {
 	switch late := backup.Late(folder, every, time.Now()); {
 	case newest == "":
 		d.report(Finding{check, Note, "none yet in " + folder + "; a server makes the first when it starts", ""})
+	case late > every && d.server != nil:
+		d.report(Finding{check, Problem, fmt.Sprintf("the newest is %s, and one is due every %s", newest, every), "the log of the server says why it makes none; `luanette backup FILE` makes one at once"})
 	case late > every:
 		d.report(Finding{check, Warning, fmt.Sprintf("the newest is %s, and one is due every %s", newest, every), "start the server: it makes one at once"})
 	default:
@@ -159,6 +164,10 @@ func (d *doctor) keys(ctx context.Context) {
 	switch {
 	case active > 0:
 		d.ok(check, "%d active; clients over HTTP need one", active)
+	case len(d.Config.Identity)+len(d.Config.Issuers) > 0:
+		names := slices.Sorted(maps.Keys(d.Config.Identity))
+		names = append(names, slices.Sorted(maps.Keys(d.Config.Issuers))...)
+		d.ok(check, "none; people sign in with %s, and nobody else is served", strings.Join(names, ", "))
 	case config.ListensLocally(d.Config.Listen):
 		d.report(map[owner.Local]Finding{
 			owner.AsGuest: {check, Note, "none; programs on this machine may use tools", ""},

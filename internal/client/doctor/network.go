@@ -52,6 +52,49 @@ func (d *doctor) address(ctx context.Context) {
 	}
 }
 
+// health asks the running server whether it can serve, and what an operator must look after.
+func (d *doctor) health(ctx context.Context) {
+	if d.server == nil {
+		return
+	}
+	const check = "server"
+	raw, err := d.server.Request(ctx, http.MethodGet, "/ready")
+	var ready struct {
+		Ready  bool
+		Reason string
+	}
+	if json.Unmarshal(raw, &ready) != nil {
+		d.failed(check, fault.Wrap(fault.Upstream, err, "ask the running server whether it is ready"))
+		return
+	}
+	if !ready.Ready {
+		d.report(Finding{check, Problem, "not ready: " + ready.Reason, "load balancers send it nothing; its log says more"})
+	}
+	var health struct {
+		Problem      string
+		BackupFailed string `json:"backup_failed"`
+		AuditWaiting int64  `json:"audit_waiting"`
+	}
+	if raw, err = d.server.Request(ctx, http.MethodGet, "/health"); err == nil {
+		err = json.Unmarshal(raw, &health)
+	}
+	switch {
+	case err != nil:
+		d.failed(check, fault.Wrap(fault.Upstream, err, "ask the running server for its health"))
+	case health.Problem != "":
+		d.report(Finding{check, Problem, health.Problem, "its log says more"})
+	}
+	if health.BackupFailed != "" {
+		d.report(Finding{"backups", Problem, "the server could not make the latest: " + health.BackupFailed, "repair what it says; the server tries again every few minutes"})
+	}
+	if health.AuditWaiting > manyEntries {
+		d.report(Finding{"audit", Warning, fmt.Sprintf("%d entries wait for the database", health.AuditWaiting), "see whether the database is slow, full or away"})
+	}
+}
+
+// manyEntries is how many audit entries wait only if the database does not keep up.
+const manyEntries = 1000
+
 // answersAsLuanette reports whether a server of ours is at an address.
 func answersAsLuanette(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

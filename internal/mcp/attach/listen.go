@@ -32,7 +32,7 @@ type Options struct {
 	Client func(ctx context.Context) (context.Context, error)
 	// Owner returns why a connection may not use the rest; nil: all may.
 	Owner func(ctx context.Context) error
-	// Admin is the admin API, without authentication.
+	// Admin is the admin API and how the server is, without authentication.
 	Admin http.Handler
 	// Info describes the server; Clients is set by the listener.
 	Info func() Info
@@ -84,7 +84,9 @@ func Listen(ctx context.Context, place Place, lock *filelock.Lock, options Optio
 	mux.Handle("GET /info", l.forOwner(http.HandlerFunc(l.info)))
 	mux.Handle("POST /stop", l.forOwner(http.HandlerFunc(l.stop)))
 	mux.Handle("POST /reload", l.forOwner(http.HandlerFunc(l.reload)))
-	mux.Handle("/api/v1/", l.forOwner(options.Admin))
+	for _, path := range []string{"/api/v1/", "GET /health", "GET /ready"} {
+		mux.Handle(path, l.forOwner(options.Admin))
+	}
 	l.web = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: options.Conn,
