@@ -196,7 +196,7 @@ func (s *sharing) listen(ctx context.Context, srv *server.Server, stop func()) e
 			return srv.ServePipe(tool.WithMenu(ctx, menu), in, out)
 		},
 		Conn: owner.WithConn, Client: srv.AttachedClient, Owner: srv.MayBeOwner,
-		Admin: srv.AdminHandler(), Reload: srv.Reload,
+		Admin: srv.AdminHandler(), Reload: srv.ReloadAll,
 		Info: func() attach.Info {
 			return attach.Info{Version: version, PID: os.Getpid(), URL: srv.URL(), Config: s.config.File, Data: data, Daemon: s.daemon}
 		},
@@ -264,7 +264,9 @@ type reloadCommand struct {
 func (reloadCommand) Help() string {
 	return `The server that runs on the data folder reads its configuration file again, and the
 files that it imports. Changed upstreams reconnect, and upstreams that users removed
-come back. After a mistake in the file nothing changes.`
+come back. After a mistake in the file nothing changes. The other nodes on its database
+do the same with their own files, and log what is wrong with those. The signal SIGHUP
+reloads only one node.`
 }
 
 // Run has the server reload, and prints what takes effect only after a restart.
@@ -284,7 +286,7 @@ func (c *reloadCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(proc.Stdout, "reloaded the configuration of the server with pid %d\n", running.PID)
+	fmt.Fprintf(proc.Stdout, "reloaded the configuration of the server with pid %d, and of the other nodes on its database\n", running.PID)
 	if len(waiting) > 0 {
 		fmt.Fprintf(proc.Stdout, "restart needed for %s\n", strings.Join(waiting, ", "))
 	}

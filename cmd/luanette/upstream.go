@@ -26,6 +26,7 @@ type upstreamCommand struct {
 	Edit    upstreamEditCommand    `cmd:"" help:"Change a tool server that was added to a running server."`
 	Remove  upstreamRemoveCommand  `cmd:"" help:"Remove a tool server."`
 	Restore upstreamRestoreCommand `cmd:"" help:"Bring back a configured tool server that was removed from a running server."`
+	Restart upstreamRestartCommand `cmd:"" help:"Connect a tool server anew, and start its program again, on all nodes."`
 	List    upstreamListCommand    `cmd:"" help:"List the tool servers and their states."`
 	Status  upstreamStatusCommand  `cmd:"" help:"Show one tool server."`
 	Explain upstreamExplainCommand `cmd:"" help:"Show what a tool server's sandbox refused, and what would allow it."`

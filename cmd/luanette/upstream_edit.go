@@ -75,6 +75,29 @@ func (c *upstreamRestoreCommand) Run(ctx context.Context, proc *process) error {
 	return c.changeUpstream(ctx, proc, http.MethodPost, c.upstreamOrgFlag, url.PathEscape(c.Name)+"/restore", nil)
 }
 
+// upstreamRestartCommand is `luanette upstream restart`.
+type upstreamRestartCommand struct {
+	runningFlags
+	upstreamOrgFlag
+	Name string `arg:"" complete:"upstream" help:"The upstream's namespace."`
+}
+
+// Help is shown by `luanette upstream restart --help`.
+func (upstreamRestartCommand) Help() string {
+	return `The running server ends its connection to the upstream, and the upstream's program,
+and connects again: with the secrets that its files have now. So do the other nodes on
+its database. Calls that run fail if they must not be repeated; others wait.`
+}
+
+// Run restarts the upstream.
+func (c *upstreamRestartCommand) Run(ctx context.Context, proc *process) error {
+	flags, err := c.api(ctx, proc)
+	if err != nil {
+		return err
+	}
+	return flags.changeUpstream(ctx, proc, http.MethodPost, c.upstreamOrgFlag, url.PathEscape(c.Name)+"/restart", nil)
+}
+
 // changeUpstream asks a running server to change an upstream, and prints the result. The path
 // begins with the upstream's name.
 func (f *clientFlags) changeUpstream(ctx context.Context, proc *process, method string, of upstreamOrgFlag, path string, body any) error {

@@ -65,6 +65,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 		return nil, errors.Join(err, p.Close(ctx))
 	}
 	srv.runNode(background)
+	srv.followOperator(background)
 	srv.runBackups()
 	if err := srv.measure(); err != nil {
 		srv.log.WarnContext(ctx, "operation is not measured", "error", err)

@@ -23,6 +23,8 @@ type UpstreamSet struct {
 	Counts servertools.Counts
 	Policy servertools.Policy // which addresses may be added
 
+	Elsewhere func(ctx context.Context, name string) // restarts one on the other nodes; nil: there are none
+
 	ofOrg bool // it is for those who manage an organisation
 }
 
@@ -190,13 +192,17 @@ func (r UpstreamSet) Disable(ctx context.Context, name string) (Upstream, error)
 	return r.Get(ctx, name)
 }
 
-// Restart ends the connection, and the program of the upstream, and connects again.
+// Restart ends the connection, and the program of the upstream, and connects again, on all
+// nodes. The answer is about this one.
 func (r UpstreamSet) Restart(ctx context.Context, name string) (Upstream, error) {
 	if _, err := r.Get(ctx, name); err != nil {
 		return Upstream{}, err
 	}
 	if err := r.Set.Manager.Restart(name); err != nil {
 		return Upstream{}, err
+	}
+	if r.Elsewhere != nil {
+		r.Elsewhere(ctx, name)
 	}
 	return r.settled(ctx, name)
 }
