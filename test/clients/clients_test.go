@@ -134,13 +134,52 @@ func TestClients(t *testing.T) {
 	}
 }
 
-func opencodeModel(f fixture) {
+// TestReadingIsAllowed lets each client call call_tool_read without a question, as its users
+// do, and checks that this lets no other call through.
+func TestReadingIsAllowed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		before func(f fixture)
+		ask    []string
+	}{
+		{name: "claude-code", ask: []string{"claude", "-p", "add 20 and 22", "--allowedTools", "mcp__luanette__call_tool_read", "--model", "claude-sonnet-4-5"}},
+		{name: "codex", before: codexModel, ask: []string{"codex", "exec", "--skip-git-repo-check", "add 20 and 22"}},
+		{name: "gemini", before: geminiTrust, ask: []string{"gemini", "--allowed-tools", "mcp_luanette_call_tool_read", "-p", "add 20 and 22"}},
+		{name: "opencode", before: opencodeReads, ask: []string{"opencode", "run", "-m", "standin/stand-in", "add 20 and 22"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := open(t)
+			if c.before != nil {
+				c.before(f)
+			}
+			f.write(".config/luanette/luanette.toml", "read_only_tools = [\"everything.get-sum\"]\n")
+			f.run("luanette", "upstream", "add", "everything", "--", "node", npmtest.Program(t, "mcp-server-everything"), "stdio")
+			f.run("luanette", "install", c.name)
+			for name, allowed := range map[string]bool{"call_tool_read": true, "call_tool": false} {
+				f.model.tool = name
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				out, err := f.command(ctx, c.ask...).CombinedOutput()
+				cancel()
+				if done := strings.Contains(string(out), toolResult); done != allowed {
+					t.Errorf("%s with %s: %v\n%s\nmodel:\n%s", c.name, name, err, out, f.model.notes())
+				}
+			}
+		})
+	}
+}
+
+func opencodeModel(f fixture) { f.opencode(`"*": "allow"`) }
+
+func opencodeReads(f fixture) { f.opencode(`"*": "deny", "luanette_call_tool_read": "allow"`) }
+
+func (f fixture) opencode(permission string) {
 	f.write(".config/opencode/opencode.json", fmt.Sprintf(`{
   "provider": { "standin": { "npm": "@ai-sdk/openai-compatible", "options": { "baseURL": "%s/v1", "apiKey": "x" },
     "models": { "stand-in": { "name": "stand-in" } } } },
-  "permission": { "*": "allow" }
+  "permission": { %s }
 }
-`, f.model.URL))
+`, f.model.URL, permission))
 }
 
 func continueModel(f fixture) {

@@ -6,17 +6,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// model is a model API for clients: it asks for call_tool of Luanette once and answers
+// model is a model API for clients: it asks for one tool of Luanette once and answers
 // with the tool's result. It speaks the wire formats of Anthropic, of OpenAI (both) and of
 // Gemini as far as clients need them. Unlike llmtest it does not check requests, which are
 // not ours.
 type model struct {
 	*httptest.Server
+	tool string // of Luanette
 
 	mu  sync.Mutex
 	log []string // what was asked and answered
@@ -29,7 +31,7 @@ const (
 )
 
 func newModel(t *testing.T) *model {
-	m := &model{}
+	m := &model{tool: "call_tool"}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", m.serve(anthropic))
 	mux.HandleFunc("POST /v1/chat/completions", m.serve(chat))
@@ -72,7 +74,7 @@ func (m *model) serve(write wire) http.HandlerFunc {
 		var head struct{ Stream bool }
 		_ = json.Unmarshal(body, &head) // Gemini says it in the path
 		stream := head.Stream || strings.Contains(r.URL.Path, "stream")
-		a := decide(string(body))
+		a := m.decide(string(body))
 		m.note(fmt.Sprintf("%s stream=%v tool=%q text=%q", r.URL.Path, stream, a.tool, a.text))
 		w.Header().Set("Content-Type", "application/json")
 		if stream {
@@ -82,16 +84,23 @@ func (m *model) serve(write wire) http.HandlerFunc {
 	}
 }
 
+// results are what a request has the result of a tool in.
+var results = []string{`"tool_result"`, `"function_call_output"`, `"role":"tool"`, `"functionResponse"`}
+
 // decide answers with the tool's result if it is in the request, and otherwise asks for the
 // tool if it is offered.
-func decide(body string) answer {
+func (m *model) decide(body string) answer {
 	if strings.Contains(body, toolResult) {
 		return answer{text: "The tool says: " + toolResult}
 	}
-	if strings.Contains(body, "mcp__luanette__call_tool") && strings.Contains(body, `"tool_search"`) {
-		return answer{tool: "mcp__luanette__call_tool"} // Qwen names tools in the prompt and offers them when they are called
+	if slices.ContainsFunc(results, func(one string) bool { return strings.Contains(body, one) }) {
+		return answer{text: "I was not allowed to"}
 	}
-	for _, name := range []string{"mcp__luanette__call_tool", "mcp_luanette_call_tool", "luanette_call_tool", "call_tool"} {
+	if strings.Contains(body, "mcp__luanette__"+m.tool) && strings.Contains(body, `"tool_search"`) {
+		return answer{tool: "mcp__luanette__" + m.tool} // Qwen names tools in the prompt and offers them when they are called
+	}
+	for _, prefix := range []string{"mcp__luanette__", "mcp_luanette_", "luanette_", ""} {
+		name := prefix + m.tool
 		if strings.Contains(body, `"name":"`+name+`"`) || strings.Contains(body, `"name": "`+name+`"`) {
 			return answer{tool: name}
 		}
@@ -163,7 +172,7 @@ func responses(w io.Writer, a answer, _ bool) {
 	item := object{"type": "message", "id": "item_1", "role": "assistant", "status": "completed", "content": []any{object{"type": "output_text", "text": a.text, "annotations": []any{}}}}
 	if a.tool != "" {
 		item = object{"type": "function_call", "id": "item_1", "call_id": "call_1", "name": a.tool, "arguments": toolArguments, "status": "completed"}
-		if name, namespaced := strings.CutPrefix(a.tool, "mcp__luanette__"); namespaced || a.tool == "call_tool" {
+		if name, namespaced := strings.CutPrefix(a.tool, "mcp__luanette__"); namespaced || !strings.Contains(a.tool, "luanette") {
 			item["name"], item["namespace"] = strings.TrimPrefix(name, "mcp__luanette__"), "mcp__luanette"
 		}
 	}
