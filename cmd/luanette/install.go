@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/textdiff"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/config/install"
@@ -23,6 +24,7 @@ type installCommand struct {
 	Clients []string          `arg:"" optional:"" name:"client" help:"The clients, such as claude-code or cursor."`
 	URL     string            `placeholder:"URL" help:"Connect to a running server at this URL, instead of starting luanette stdio."`
 	Header  map[string]string `short:"H" mapsep:"none" placeholder:"NAME=VALUE" help:"HTTP header, with --url."`
+	Set     string            `placeholder:"NAME" help:"Only the tools of this set (luanette set). Clients that search tools by themselves are shown its tools instead of ours that search."`
 	Project bool              `help:"Write the file of the current project instead of the user's own."`
 	Move    bool              `help:"Take the client's other servers over: import them and remove them there."`
 	Input   map[string]string `short:"i" mapsep:"none" placeholder:"ID=VALUE" help:"With --move: a value that the client asks for, such as a token."`
@@ -206,8 +208,12 @@ func takenOver(moved []clientfile.Server) string {
 
 // launch returns how the client starts or reaches Luanette.
 func (c *installCommand) launch(client clientfile.Client) (clientfile.Launch, error) {
+	menu := ""
+	if c.Set != "" && client.Searches {
+		menu = builtin.MenuDirect
+	}
 	if c.URL != "" {
-		return clientfile.Launch{URL: c.URL, Headers: c.Header}, nil
+		return clientfile.Launch{URL: setAddress(c.URL, c.Set, menu), Headers: c.Header}, nil
 	}
 	own, err := os.Executable()
 	if err != nil {
@@ -224,7 +230,25 @@ func (c *installCommand) launch(client clientfile.Client) (clientfile.Launch, er
 	if c.Data != nil {
 		args = append(args, "--data", *c.Data)
 	}
+	if c.Set != "" {
+		args = append(args, "--set", c.Set)
+	}
+	if menu != "" {
+		args = append(args, "--menu", menu)
+	}
 	return clientfile.Launch{Command: command, Args: args}, nil
+}
+
+// setAddress returns the address of a set of tools at a server, whose own is given.
+func setAddress(server, set, menu string) string {
+	if set == "" {
+		return server
+	}
+	server = strings.TrimSuffix(server, "/") + "/sets/" + set
+	if menu != "" {
+		server += "?menu=" + menu
+	}
+	return server
 }
 
 func sameFile(a, b string) bool {

@@ -81,6 +81,7 @@ type keyCreateCommand struct {
 	Expires    string   `help:"When it expires: 90d, 12h, 2027-01-31. Never if omitted." placeholder:"WHEN"`
 	Namespace  []string `help:"The only namespaces it sees; * matches any text." placeholder:"NAME"`
 	Tool       []string `help:"The only tools it sees, as namespace.tool, or the name of one of ours." placeholder:"NAME"`
+	Set        string   `help:"The only set of tools it sees, at every address (luanette set)." placeholder:"NAME"`
 	Rate       int      `help:"Maximum requests per minute." placeholder:"N"`
 	Concurrent int      `help:"Maximum tool calls at a time." placeholder:"N"`
 	Budget     int      `help:"Maximum tool calls per day." placeholder:"N"`
@@ -92,7 +93,7 @@ type keyCreateCommand struct {
 // redirected to a file without being shown.
 func (c *keyCreateCommand) Run(ctx context.Context, proc *process) error {
 	want := httpauth.NewKey{Name: c.Name, Expires: c.Expires, Rights: apikey.Rights{
-		Org: c.Org, User: c.User, Namespaces: c.Namespace, Tools: c.Tool,
+		Org: c.Org, User: c.User, Namespaces: c.Namespace, Tools: c.Tool, Set: c.Set,
 		Limits: principal.Limits{Rate: c.Rate, Concurrent: c.Concurrent, Budget: c.Budget},
 	}}
 	for _, s := range c.Scope {

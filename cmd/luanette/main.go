@@ -49,6 +49,7 @@ type cli struct {
 	Record    recordCommand    `cmd:"" group:"Run a server:" help:"Record what a tool server answers, for tests without it."`
 	Import    importCommand    `cmd:"" group:"Run a server:" help:"Add the tool servers of your other MCP clients."`
 	Registry  registryCommand  `cmd:"" group:"Run a server:" help:"Find tool servers in the MCP registry and add them."`
+	Set       setCommand       `cmd:"" group:"Run a server:" help:"List, show and add sets of tools."`
 	Install   installCommand   `cmd:"" group:"Run a server:" help:"Connect your MCP clients to Luanette."`
 	Uninstall uninstallCommand `cmd:"" group:"Run a server:" help:"Put the configuration of MCP clients back as it was."`
 	HUD       hudCommand       `cmd:"" group:"Run a server:" name:"hud" help:"Watch and operate a running server: servers, approvals, jobs, traces and log, live."`

@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/filelock"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/attach"
 	"github.com/luanette/luanette/internal/server"
@@ -192,8 +193,8 @@ func (s *sharing) listen(ctx context.Context, srv *server.Server, stop func()) e
 		return err
 	}
 	options := attach.Options{
-		Serve: func(ctx context.Context, in io.Reader, out io.Writer, menu string) error {
-			return srv.ServePipe(tool.WithMenu(ctx, menu), in, out)
+		Serve: func(ctx context.Context, in io.Reader, out io.Writer, want attach.Want) error {
+			return srv.ServePipe(within(tool.WithMenu(ctx, want.Menu), want.Set), in, out)
 		},
 		Conn: owner.WithConn, Client: srv.AttachedClient, Owner: srv.MayBeOwner,
 		Admin: srv.AdminHandler(), Reload: srv.ReloadAll,
@@ -296,8 +297,13 @@ func (c *reloadCommand) Run(ctx context.Context, proc *process) error {
 // menuFlags are the flags of the commands that serve MCP clients. A pointer that stays
 // nil was not given.
 type menuFlags struct {
-	Menu  *string `placeholder:"NAME" help:"Which of our own tools clients see: code, standard or full (default code)."`
+	Menu  *string `placeholder:"NAME" help:"Which of our own tools clients see: code, standard or full (default code); direct: the tools of servers instead."`
 	Music bool    `help:"Offer the music tools."`
+}
+
+// within returns ctx for a client that asks for a set of tools, or for none.
+func within(ctx context.Context, set string) context.Context {
+	return principal.With(ctx, principal.Of(ctx).InSet(set))
 }
 
 // settings returns the flags by the keys of their settings.

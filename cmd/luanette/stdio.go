@@ -16,8 +16,9 @@ import (
 type stdioCommand struct {
 	settingFlags
 	menuFlags
-	Daemon bool `help:"Start a server in the background if none runs on the data folder. It ends when it has no clients."`
-	Alone  bool `help:"Serve in this process, even if a server runs on the data folder."`
+	Set    string `placeholder:"NAME" help:"Only the tools of this set (luanette set)."`
+	Daemon bool   `help:"Start a server in the background if none runs on the data folder. It ends when it has no clients."`
+	Alone  bool   `help:"Serve in this process, even if a server runs on the data folder."`
 }
 
 // Help is shown by `luanette stdio --help`.
@@ -31,6 +32,7 @@ attached to it, and uses its upstreams. Otherwise this process serves the client
 by itself, with upstreams of its own; with --daemon it starts a server in the
 background first, which all such clients share.
 
+With --set the client sees the tools of a set only (docs/sets.md).
 With --menu the client sees more of our own tools directly (docs/code_mode.md).`
 }
 
@@ -39,6 +41,11 @@ func (c *stdioCommand) Run(ctx context.Context, proc *process) error {
 	loaded, err := c.load(proc, c.settings())
 	if err != nil {
 		return err
+	}
+	if c.Set != "" {
+		if err := loaded.CheckSet(c.Set); err != nil {
+			return err
+		}
 	}
 	loaded.TuneCollector(proc.Env)
 	if !c.Alone {
@@ -50,7 +57,7 @@ func (c *stdioCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	return srv.ServeStdio(ctx, proc.Stdin, proc.Stdout)
+	return srv.ServeStdio(ctx, c.Set, proc.Stdin, proc.Stdout)
 }
 
 // attach relays the client to a running server. attached is false if there is none.
@@ -58,8 +65,9 @@ func (c *stdioCommand) attach(ctx context.Context, proc *process, loaded *config
 	place := placeOf(loaded, proc.Env)
 	find := func(ctx context.Context) (attach.Server, error) { return attach.Find(ctx, place, loaded.File == "") }
 	relay := attach.Relay{Find: find, Log: func(message string) { fmt.Fprintln(proc.Stderr, "luanette:", message) }}
+	relay.Want.Set = c.Set
 	if c.Menu != nil {
-		relay.Menu = *c.Menu
+		relay.Want.Menu = *c.Menu
 	}
 	if c.Daemon {
 		starter := attach.Starter{Place: place, Args: c.daemonArgs(loaded), Folder: daemonFolder(loaded), Find: find}

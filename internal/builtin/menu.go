@@ -26,10 +26,11 @@ const (
 	MenuCode     = "code"     // five tools find, describe and call all others
 	MenuStandard = "standard" // also what an interactive agent uses most
 	MenuFull     = "full"     // all, with output schemas
+	MenuDirect   = "direct"   // none: the tools of servers, and scripts, for clients that search by themselves
 )
 
-// Menus lists all menus, the smallest first.
-var Menus = []string{MenuCode, MenuStandard, MenuFull}
+// Menus lists all menus, those with our own tools first, by their size.
+var Menus = []string{MenuCode, MenuStandard, MenuFull, MenuDirect}
 
 // DefaultScripts is the number of published scripts up to which the smaller menus list
 // them.
@@ -44,6 +45,9 @@ var menuTools = map[string][]string{
 }
 
 var codeMenu = []string{"search_tools", "get_tool_definitions", tool.CallToolRead, tool.CallTool, "execute_code"}
+
+// SetTools are our own tools that are in every set of tools. They reach what is in it.
+var SetTools = append(slices.Clone(codeMenu), "result_read", "approval_status")
 
 // reaching are the tools of the menus that reach all others.
 var reaching = codeMenu[3:]
@@ -61,8 +65,11 @@ func InChat(name string) bool { return slices.Contains(chatTools, name) }
 // ChatMenu returns our own tools that the model of a chat is shown: those of the menu that
 // it may use, and lua_eval, which keeps the variables of the conversation.
 func ChatMenu(menu string) []string {
-	if menu == MenuFull {
+	switch menu {
+	case MenuFull:
 		return slices.Clone(chatTools)
+	case MenuDirect:
+		menu = MenuCode
 	}
 	shown := slices.DeleteFunc(slices.Clone(menuTools[menu]), func(name string) bool { return !InChat(name) })
 	return append(shown, "lua_eval")
@@ -73,6 +80,8 @@ type MenuOptions struct {
 	Menu    string // of clients that do not ask for another; "" is MenuCode
 	Scripts int    // how many published scripts the smaller menus list at most
 	Own     func(name string) bool
+	// InSet is the menu of the set of tools that ctx is in, or ""; may be nil.
+	InSet func(ctx context.Context) string
 }
 
 // Menu is the list of tools that a client sees. Tools that are not listed can still be
@@ -90,7 +99,7 @@ type menuList struct{ from, shown []tool.Info }
 
 // NewMenu makes the menus of a source.
 func NewMenu(source catalog.Exposed, o MenuOptions) *Menu {
-	m := &Menu{source: source, options: MenuOptions{Own: o.Own}}
+	m := &Menu{source: source, options: MenuOptions{Own: o.Own, InSet: o.InSet}}
 	m.Set(o.Menu, o.Scripts)
 	return m
 }
@@ -112,22 +121,50 @@ func (m *Menu) InputSchema(ctx context.Context, name string) (json.RawMessage, b
 // Tools returns the menu that the client asked for, or the default one. It is the same
 // slice until the source's list changes.
 func (m *Menu) Tools(ctx context.Context) ([]tool.Info, error) {
+	name := m.NameFor(ctx)
+	if name == MenuDirect {
+		return m.direct(ctx)
+	}
 	all, err := m.source.Tools(ctx)
 	if err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	name := tool.MenuOf(ctx)
-	if !slices.Contains(Menus, name) {
-		name = m.options.Menu
-	}
 	list, known := m.lists[name]
 	if !known || len(all) != len(list.from) || len(all) > 0 && &all[0] != &list.from[0] {
 		list = menuList{all, m.choose(ctx, name, all)}
 		m.lists[name] = list
 	}
 	return list.shown, nil
+}
+
+// NameFor returns which menu the client of ctx is shown: the one that it asked for, that of
+// its set, or the default one.
+func (m *Menu) NameFor(ctx context.Context) string {
+	if name := tool.MenuOf(ctx); slices.Contains(Menus, name) {
+		return name
+	}
+	if m.options.InSet != nil {
+		if name := m.options.InSet(ctx); name != "" {
+			return name
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.options.Menu
+}
+
+// direct returns all tools but our own, and those of ours that a set names.
+func (m *Menu) direct(ctx context.Context) ([]tool.Info, error) {
+	all, err := m.source.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	named := principal.Of(ctx).Set != ""
+	return slices.DeleteFunc(all, func(info tool.Info) bool {
+		return m.options.Own(info.Name) && (!named || slices.Contains(SetTools, info.Name))
+	}), nil
 }
 
 // choose returns the tools of a menu. A client whose key allows neither call_tool nor
@@ -302,11 +339,16 @@ func upstreamCosts(ctx context.Context, c *catalog.Catalog, namespace string) Up
 	tools, _ := c.In(ctx, namespace)
 	u := UpstreamCosts{Namespace: namespace, Tools: make([]ToolCosts, len(tools))}
 	for i := range tools {
-		u.Tools[i] = ToolCosts{tools[i].Name, listed(tools[i : i+1]), tokencount.Estimate(typedecl.TypeScript([]typedecl.Tool{typedecl.Of(&tools[i])}))}
+		u.Tools[i] = costsOf(&tools[i], tools[i].Name)
 		u.Tokens += u.Tools[i].Tokens
 	}
 	slices.SortStableFunc(u.Tools, func(a, b ToolCosts) int { return cmp.Compare(b.Tokens, a.Tokens) })
 	return u
+}
+
+// costsOf is the cost of a tool under a name.
+func costsOf(info *tool.Info, name string) ToolCosts {
+	return ToolCosts{name, listed([]tool.Info{*info}), tokencount.Estimate(typedecl.TypeScript([]typedecl.Tool{typedecl.Of(info)}))}
 }
 
 // ListedTokens estimates how many tokens tools take when a client lists them.

@@ -130,7 +130,7 @@ func (c *local) namedIn(code string) (names []string) {
 // known from an earlier connection.
 func (c *local) startForResource(ctx context.Context, uri string) {
 	switch uri {
-	case "lua://tools", "lua://tokens":
+	case "lua://tools", "lua://tokens", "lua://sets":
 		c.start(ctx, c.server.Upstreams().Unlisted())
 	case "lua://namespaces":
 		c.start(ctx, c.server.Upstreams().Namespaces())

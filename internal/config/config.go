@@ -50,6 +50,7 @@ type Config struct {
 	Upstreams     map[string]Upstream `toml:"upstreams" live:"yes"`
 	Secrets       map[string]Secret   `toml:"secrets" live:"yes"`
 	Tools         map[string]Tool     `toml:"tools" live:"yes"`
+	Sets          map[string]Set      `toml:"sets" live:"yes"`
 	Sandbox       Sandbox             `toml:"sandbox"`
 
 	Sessions       Sessions          `toml:"sessions"`
@@ -132,7 +133,7 @@ type MCP struct {
 	AllowedOrigins []string `toml:"allowed_origins" trust:"needed" help:"web origins that may use the server, in addition to its own"`
 	AllowedHosts   []string `toml:"allowed_hosts" trust:"needed" help:"hosts that mcp_connect may reach, in addition to loopback; * allows every public host; a server that other machines can reach allows loopback only with localhost"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
-	Menu           string   `toml:"menu" words:"menus" live:"yes" help:"which of our own tools clients see: code lists four that find and call all others, standard also those for jobs, sessions, scripts and connections that are used most, full all; exposed and pinned tools come on top; a client can ask for another with /mcp?menu=NAME; docs/code_mode.md"`
+	Menu           string   `toml:"menu" words:"menus" live:"yes" help:"which of our own tools clients see: code lists five that find and call all others, standard also those for jobs, sessions, scripts and connections that are used most, full all; exposed and pinned tools come on top; direct lists the tools of all servers instead; a client can ask for another with /mcp?menu=NAME; docs/code_mode.md"`
 	ListScripts    int      `toml:"list_scripts" live:"yes" help:"up to how many published scripts the menus code and standard list; if there are more, they are found with search_tools"`
 	Pinned         []string `toml:"pinned" live:"yes" help:"tools that are listed in every menu, as namespace.tool or the name of a script"`
 	ResultKB       int      `toml:"result_kb" min:"1" help:"how much of a result of call_tool or execute_code is returned, in KiB; larger results are stored and returned as a handle"`

@@ -249,6 +249,7 @@ type Key struct {
 	User       string   `toml:"user,omitempty" help:"the user it is limited to"`
 	Namespaces []string `toml:"namespaces,omitempty" help:"the namespaces it is limited to; * matches any text"`
 	Tools      []string `toml:"tools,omitempty" help:"the tools it is limited to, as namespace.tool or the name of one of our tools; * matches any text"`
+	Set        string   `toml:"set,omitempty" help:"the set of tools it is limited to, at every address; docs/sets.md"`
 	Rate       int      `toml:"rate,omitempty" help:"how many requests a minute it may make"`
 	Concurrent int      `toml:"concurrent,omitempty" help:"how many tool calls may run for it at a time"`
 	Budget     int      `toml:"budget,omitempty" help:"how many tool calls a day it may make"`
@@ -277,7 +278,7 @@ func (c Key) read(name string, env Environment) (key apikey.Key, err error) {
 		return key, fault.New(fault.Config, "keys."+name+": "+format, args...)
 	}
 	key = apikey.Key{Name: name, Fixed: true, Rights: apikey.Rights{
-		Org: c.Org, User: c.User, Namespaces: c.Namespaces, Tools: c.Tools,
+		Org: c.Org, User: c.User, Namespaces: c.Namespaces, Tools: c.Tools, Set: c.Set,
 		Limits: principal.Limits{Rate: c.Rate, Concurrent: c.Concurrent, Budget: c.Budget},
 	}}
 	switch {

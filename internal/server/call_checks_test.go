@@ -140,6 +140,14 @@ tool = "readonly.*"
 do = "read_only"
 [mcp]
 menu = "full"
+[sets.all]
+tools = ["*"]
+[sets.most]
+tools = ["open.*", "banned.*", "pinned.*", "limited.*", "serial.*", "labelled.*", "sealed.*", "strict.*", "broken.*", "*_*"]
+[keys.boxed]
+env = "BOXED"
+scopes = ["mcp", "chat"]
+set = "most"
 [keys.root]
 env = "ROOT"
 scopes = ["admin"]
@@ -176,7 +184,7 @@ concurrent = 1
 	s.url, s.srv = start(t, config.Sources{
 		File: configtest.WriteFile(t, text),
 		Env: config.Environment{
-			"ROOT": "root-token", "SOME": "some-token", "POOR": "poor-token", "SINGLE": "single-token",
+			"ROOT": "root-token", "SOME": "some-token", "POOR": "poor-token", "SINGLE": "single-token", "BOXED": "boxed-token",
 			"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_SCRIPTS_FOLDER": folder,
 		},
 	})
@@ -371,11 +379,16 @@ func (s *shopServer) callInProcess(key, shop string) string {
 
 // callOverStdio calls a tool as a client that started the server.
 func (s *shopServer) callOverStdio(key, shop string) string {
+	return s.callOverPipe(s.as(key), shop)
+}
+
+// callOverPipe is callOverStdio of a client with a principal.
+func (s *shopServer) callOverPipe(ctx context.Context, shop string) string {
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := s.srv.ServePipe(s.as(key), fromClient, toClient)
+		err := s.srv.ServePipe(ctx, fromClient, toClient)
 		_ = toClient.Close()
 		done <- err
 	}()
@@ -448,7 +461,20 @@ func (s *shopServer) entryPoints() map[string]func(key, shop string) string {
 			_, text := requestAs(s.t, key+"-token", http.MethodPost, s.url+"/tools/"+shop+"/buy", "{}")
 			return text
 		},
-		"stdio":           s.callOverStdio,
+		"/mcp/sets/NAME": func(key, shop string) string {
+			_, text := s.client(key).rpc("/mcp/sets/all", "tools/call", `"name":"`+shop+`__buy","arguments":{}`)
+			return text
+		},
+		"/mcp/sets/NAME in a session": func(key, shop string) string { return s.callInSession(key, "/mcp/sets/all", shop+"__buy") },
+		"call_tool in a set": func(key, shop string) string {
+			_, text := s.client(key).rpc("/mcp/sets/all", "tools/call", `"name":"call_tool","arguments":{"name":"`+shop+`.buy","arguments":{}}`)
+			return text
+		},
+		"stdio": s.callOverStdio,
+		"stdio --set": func(key, shop string) string {
+			ctx := s.as(key)
+			return s.callOverPipe(principal.With(ctx, principal.Of(ctx).InSet("all")), shop)
+		},
 		"in this process": s.callInProcess,
 	}
 }
@@ -475,6 +501,7 @@ func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 	checks := map[string]check{
 		"policy":          {"some", "banned", []string{"buying is forbidden"}, "deny", fault.Denied},
 		"hidden upstream": {"some", "hidden", []string{"no tool", "Unknown tool", "no upstream named", "attempt to index a nil value (field 'hidden')"}, "deny", fault.ToolNotFound},
+		"set":             {"boxed", "hidden", []string{"no tool", "Unknown tool", "no upstream named", "attempt to index a nil value (field 'hidden')"}, "deny", fault.ToolNotFound},
 		"pending pin":     {"some", "pinned", []string{"luanette pin show"}, "deny", fault.Denied},
 		"budget":          {"poor", "open", []string{"1 tool calls a day"}, "allow", fault.Limit},
 		"upstream's rate": {"some", "limited", []string{"1 calls a minute"}, "allow", fault.Limit},
@@ -486,7 +513,7 @@ func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 	s.breakUpstream()
 	entries := s.entryPoints()
 	// A call that no script or chat makes sends only what its caller has.
-	unlabelled := []string{"tools/call", "tools/call in a session", "HTTP+SSE", "/mcp/NAME", "/mcp/NAME in a session", "call_tool", "REST", "stdio", "in this process"}
+	unlabelled := []string{"tools/call", "tools/call in a session", "HTTP+SSE", "/mcp/NAME", "/mcp/NAME in a session", "call_tool", "REST", "stdio", "in this process", "/mcp/sets/NAME", "/mcp/sets/NAME in a session", "call_tool in a set", "stdio --set"}
 	before := map[string]int{}
 	for name, g := range checks {
 		before[name], _, _ = s.upstreams[g.shop].counts()

@@ -87,6 +87,7 @@ func newHub(in *parts) *hub.Hub {
 		Tasks:        in.jobTasks(),
 		RelayedTasks: in.tasks.Hub(),
 		Upstreams:    peers{in.upstreams, in},
+		Sets:         sets{in.process, in.menu},
 		Logins:       in.loginService,
 		SessionStore: in.sessionStore,
 		Nodes:        in.hubNodes(),
@@ -123,6 +124,7 @@ func (in *parts) resources() *builtin.Resources {
 	families := [][]builtin.Resource{
 		servertools.Resources(in.catalog, in.upstreams, in.catalog),
 		builtin.CostResources(in.catalog, in.menu),
+		builtin.SetResources(in.menu, in.setsFor),
 		scripttools.Resources(in.scripts.store),
 		jobtools.TraceResources(in.telemetry.Traces()),
 	}

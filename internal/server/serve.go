@@ -75,14 +75,14 @@ func (srv *Server) Serve(ctx context.Context) error {
 }
 
 // ServeStdio serves one MCP client on in and out until the input or ctx ends, then closes
-// the server.
-func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+// the server. The client is within a set of tools, unless that is empty.
+func (srv *Server) ServeStdio(ctx context.Context, set string, in io.Reader, out io.Writer) error {
 	srv.precompile()
 	srv.returnMemory()
 	who, err := srv.localPeers.Identify(ctx)
 	if err == nil {
 		who.Keyless = true
-		err = srv.hub.ServeStdio(principal.With(ctx, who), in, out)
+		err = srv.hub.ServeStdio(principal.With(ctx, who.InSet(set)), in, out)
 	}
 	if ctx.Err() != nil {
 		err = nil // a normal stop

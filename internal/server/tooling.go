@@ -58,7 +58,7 @@ func openTooling(ctx context.Context, p *process, s *storage, g *guards) (*tooli
 	music, err := openMusic(ctx, p, s, src)
 	return &tooling{
 		sources: src, scripts: scripts, localMusic: music, loginService: newLogins(p, g, src.upstreams),
-		menu: builtin.NewMenu(src.catalog.Exposed(), builtin.MenuOptions{Menu: p.config.MCP.Menu, Scripts: p.config.MCP.ListScripts, Own: p.isOwn}),
+		menu: builtin.NewMenu(src.catalog.Exposed(), builtin.MenuOptions{Menu: p.config.MCP.Menu, Scripts: p.config.MCP.ListScripts, Own: p.isOwn, InSet: p.menuOfSet}),
 	}, err
 }
 
@@ -176,6 +176,7 @@ func catalogOptions(p *process, s *storage, g *guards, manager *upstream.Manager
 	return catalog.Options{
 		Bus: p.bus, Log: p.log, Private: upstreamset.IsPrivate, Special: isMusic,
 		Reserved: func(who principal.Principal, ref tool.Ref) bool { return isReserved(g.policy, who, ref) },
+		InSet:    p.inSet,
 		Known: func(namespace string) catalog.Known { // what its server says about itself, and the results of its tools so far
 			return catalog.Known{
 				Context: search.Context{Server: manager.Instructions(namespace), Fields: s.results.Fields},

@@ -145,7 +145,7 @@ func TestReadingIsAllowed(t *testing.T) {
 	}{
 		{name: "claude-code", ask: []string{"claude", "-p", "add 20 and 22", "--allowedTools", "mcp__luanette__call_tool_read", "--model", "claude-sonnet-4-5"}},
 		{name: "codex", before: codexModel, ask: []string{"codex", "exec", "--skip-git-repo-check", "add 20 and 22"}},
-		{name: "gemini", before: geminiTrust, ask: []string{"gemini", "--allowed-tools", "mcp_luanette_call_tool_read", "-p", "add 20 and 22"}},
+		{name: "gemini", before: geminiTrust, ask: []string{"gemini", "-m", "gemini-2.5-flash", "--allowed-tools", "mcp_luanette_call_tool_read", "-p", "add 20 and 22"}},
 		{name: "opencode", before: opencodeReads, ask: []string{"opencode", "run", "-m", "standin/stand-in", "add 20 and 22"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

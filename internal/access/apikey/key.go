@@ -53,6 +53,7 @@ type Rights struct {
 	Person     string            `json:"person,omitempty"` // whose key it is; empty: a service's
 	Namespaces []string          `json:"namespaces,omitempty"`
 	Tools      []string          `json:"tools,omitempty"`
+	Set        string            `json:"set,omitempty"` // of tools
 	principal.Limits
 }
 
@@ -93,7 +94,7 @@ func refOf(p *principal.Principal) (_ ref, ok bool) {
 func (k *Key) Principal() principal.Principal {
 	return principal.Principal{
 		ID: principal.KeyPrefix + k.Name, Name: k.Name, Org: k.Org, User: k.User,
-		Scopes: k.Scopes, Namespaces: k.Namespaces, Tools: k.Tools, Limits: k.Limits, Expires: k.Expires,
+		Scopes: k.Scopes, Namespaces: k.Namespaces, Tools: k.Tools, Set: k.Set, Limits: k.Limits, Expires: k.Expires,
 	}
 }
 

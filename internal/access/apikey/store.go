@@ -200,6 +200,7 @@ func (s *Store) rereadForUnknown(ctx context.Context, hash Hash) {
 // its person was blocked.
 func (s *Store) Current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
 	who, err := s.current(ctx, was)
+	who = who.InSet(was.Set)
 	if err == nil && !who.May(principal.MCP, who.Org) && !who.May(principal.Chat, who.Org) {
 		return principal.Anonymous(), fault.New(fault.Denied, "%s may not call tools any more", who.Title()).WithHint("ask an administrator")
 	}

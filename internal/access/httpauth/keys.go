@@ -199,7 +199,7 @@ func (a *Authenticator) createOwn(w http.ResponseWriter, r *http.Request) error 
 		}
 	}
 	want.Rights = apikey.Rights{
-		Scopes: want.Scopes, Org: who.Org, User: id, Person: id, Namespaces: want.Namespaces, Tools: want.Tools, Limits: want.Limits,
+		Scopes: want.Scopes, Org: who.Org, User: id, Person: id, Namespaces: want.Namespaces, Tools: want.Tools, Set: want.Set, Limits: want.Limits,
 	}
 	key, err := want.Key(time.Now())
 	if err != nil {

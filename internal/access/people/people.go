@@ -303,7 +303,7 @@ func (s *Store) Restrict(key principal.Principal, person string) (principal.Prin
 		return now, err
 	}
 	who := now.ByKey(key.Name)
-	who.Scopes, who.Namespaces, who.KeyLimits, who.Expires = Limit(key.Scopes, now), key.Namespaces, key.Limits, key.Expires
+	who.Scopes, who.Namespaces, who.KeyLimits, who.Expires, who.Set = Limit(key.Scopes, now), key.Namespaces, key.Limits, key.Expires, key.Set
 	switch {
 	case len(key.Tools) == 0:
 	case len(now.Tools) == 0:

@@ -25,6 +25,9 @@ type Client struct {
 	Program string   // its command, or ""
 	// Desktop says that it is not started from a shell, so that it may not have our PATH.
 	Desktop bool
+	// Searches says that it searches the tools of its servers by itself, instead of showing all
+	// of them to its model.
+	Searches bool
 	// Listed says that the servers are a list of objects with names, instead of a table.
 	Listed bool
 	// Empty is the text of a file that is created, before our entry is in it.
@@ -90,7 +93,7 @@ var mcpServers = []string{"mcpServers"}
 
 // Clients are all clients that are known, by how common they are.
 var Clients = []Client{
-	{Name: "claude-code", Program: "claude", Title: "Claude Code", Keys: mcpServers, User: claudeCode, Project: []string{".mcp.json"},
+	{Name: "claude-code", Program: "claude", Searches: true, Title: "Claude Code", Keys: mcpServers, User: claudeCode, Project: []string{".mcp.json"},
 		Entry: entryOf(stdioTyped, "http", "url"), Command: claudeAdd},
 	{Name: "claude-desktop", Title: "Claude Desktop", Keys: mcpServers, User: app("Claude/claude_desktop_config.json"), Desktop: true,
 		Entry: onlyCommand},
@@ -102,7 +105,7 @@ var Clients = []Client{
 		Entry: entryOf(stdioTyped, "http", "url")},
 	{Name: "windsurf", Program: "windsurf", Title: "Windsurf", Keys: mcpServers, User: home(".codeium/windsurf/mcp_config.json", ".codeium/mcp_config.json"), Desktop: true,
 		Entry: entryOf(stdioPlain, "", "serverUrl")},
-	{Name: "codex", Program: "codex", Title: "Codex", Keys: []string{"mcp_servers"}, User: codex, Project: []string{".codex/config.toml"},
+	{Name: "codex", Program: "codex", Searches: true, Title: "Codex", Keys: []string{"mcp_servers"}, User: codex, Project: []string{".codex/config.toml"},
 		Entry: codexEntry, Command: codexAdd},
 	{Name: "gemini", Program: "gemini", Title: "Gemini CLI", Keys: mcpServers, Variables: Shell, User: home(".gemini/settings.json"), Project: []string{".gemini/settings.json"},
 		Entry: entryOf(stdioPlain, "http", "url"), Command: geminiAdd},

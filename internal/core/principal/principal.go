@@ -42,6 +42,7 @@ type Principal struct {
 	Scopes     []Scope   `json:"scopes,omitempty"`
 	Namespaces []string  `json:"namespaces,omitempty"` // the only ones it can see, with * as wildcard; empty: all
 	Tools      []string  `json:"tools,omitempty"`      // the only tools, as "space.name", or "name" for our own; empty: all
+	Set        string    `json:"set,omitempty"`        // the set of tools outside of which nothing exists for it; empty: none
 	Limits     Limits    `json:"limits,omitzero"`
 	KeyLimits  Limits    `json:"key_limits,omitzero"` // of a person's key, besides those of the person
 	Expires    time.Time `json:"expires,omitzero"`
@@ -177,7 +178,13 @@ func (p Principal) OwnsOf(creator Principal) bool {
 }
 
 // Restricted reports whether some tools are hidden from it.
-func (p Principal) Restricted() bool { return len(p.Namespaces) > 0 || len(p.Tools) > 0 }
+func (p Principal) Restricted() bool { return len(p.Namespaces) > 0 || len(p.Tools) > 0 || p.Set != "" }
+
+// InSet returns it within a set of tools. That of its key counts before one it asks for.
+func (p Principal) InSet(name string) Principal {
+	p.Set = cmp.Or(p.Set, name)
+	return p
+}
 
 // CanSee reports whether it can see a tool. Built-in tools have no namespace and are
 // visible unless Tools excludes them, because the tools they reach are restricted too.
@@ -187,14 +194,20 @@ func (p Principal) CanSee(space, name string) bool {
 	if p.IsForeign(space) || space == "" && p.IsForeign(name) {
 		return false
 	}
+	if shown := p.NameOf(space); shown != "" && len(p.Namespaces) > 0 && !slices.ContainsFunc(p.Namespaces, func(pattern string) bool { return Matches(pattern, shown) }) {
+		return false
+	}
+	return len(p.Tools) == 0 || p.Names(p.Tools, space, name)
+}
+
+// Names reports whether one of the patterns, such as those of Tools, names a tool as it is
+// called for p. With an empty name it reports whether it names any tool of the namespace.
+func (p Principal) Names(patterns []string, space, name string) bool {
 	if space == "" {
 		name = p.NameOf(name)
 	}
 	space = p.NameOf(space)
-	if space != "" && len(p.Namespaces) > 0 && !slices.ContainsFunc(p.Namespaces, func(pattern string) bool { return Matches(pattern, space) }) {
-		return false
-	}
-	return len(p.Tools) == 0 || slices.ContainsFunc(p.Tools, func(pattern string) bool { return names(pattern, space, name) })
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return names(pattern, space, name) })
 }
 
 // names reports whether a pattern such as "fs.read_*" matches a tool. A pattern

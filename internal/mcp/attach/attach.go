@@ -233,18 +233,21 @@ type pipe struct {
 	in *bufio.Reader
 }
 
+// Want is what a client asks for; empty fields for nothing in particular.
+type Want struct {
+	Menu string // the list of tools
+	Set  string // the set of tools
+}
+
 // open attaches to the server.
-func (s Server) open(ctx context.Context, menu string) (*pipe, error) {
+func (s Server) open(ctx context.Context, want Want) (*pipe, error) {
 	conn, err := s.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	query := url.Values{}
-	if menu != "" {
-		query.Set("menu", menu)
-	}
+	query := url.Values{"menu": {want.Menu}, "set": {want.Set}}
 	_, err = fmt.Fprintf(conn, "GET /mcp?%s HTTP/1.1\r\nHost: luanette\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", query.Encode(), protocol)
 	in := bufio.NewReaderSize(conn, 64<<10)
 	if err == nil {

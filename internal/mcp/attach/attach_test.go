@@ -66,9 +66,9 @@ func startServer(t *testing.T, place attach.Place) *server {
 		t.Fatal(err)
 	}
 	s.listener, err = attach.Listen(context.Background(), place, lock, attach.Options{
-		Serve: func(ctx context.Context, in io.Reader, out io.Writer, menu string) error {
-			if menu != "" {
-				_, err := fmt.Fprintf(out, "menu %s\n", menu)
+		Serve: func(ctx context.Context, in io.Reader, out io.Writer, want attach.Want) error {
+			if want.Menu != "" {
+				_, err := fmt.Fprintf(out, "menu %s\n", want.Menu)
 				return err
 			}
 			return s.hub.ServeStdio(ctx, in, out)
@@ -351,7 +351,7 @@ func TestTheMenuIsPassedOn(t *testing.T) {
 	var mu sync.Mutex
 	in, send := io.Pipe()
 	got := make(chan struct{}, 1)
-	relay := attach.Relay{Find: func(context.Context) (attach.Server, error) { return found, nil }, Menu: "full", Log: func(string) { got <- struct{}{} }}
+	relay := attach.Relay{Find: func(context.Context) (attach.Server, error) { return found, nil }, Want: attach.Want{Menu: "full"}, Log: func(string) { got <- struct{}{} }}
 	ended := make(chan error, 1)
 	go func() { ended <- relay.Run(t.Context(), in, lockedWriter{&mu, &out}) }()
 	<-got // the stand-in for the server ends at once

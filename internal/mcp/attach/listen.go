@@ -22,9 +22,8 @@ const protocol = "luanette-stdio"
 
 // Options are what a server offers to processes of the same user.
 type Options struct {
-	// Serve serves one MCP client, which asked for a list of tools or for "", until it
-	// disconnects.
-	Serve func(ctx context.Context, in io.Reader, out io.Writer, menu string) error
+	// Serve serves one MCP client until it disconnects.
+	Serve func(ctx context.Context, in io.Reader, out io.Writer, want Want) error
 	// Conn returns the context of a connection; nil: that of Listen.
 	Conn func(ctx context.Context, c net.Conn) context.Context
 	// Client returns the context for an MCP client on a connection, or why it is refused; nil:
@@ -237,7 +236,7 @@ func (l *Listener) attach(w http.ResponseWriter, r *http.Request) {
 		io.Reader
 		io.Closer
 	}{buffered.Reader, conn}
-	_ = l.options.Serve(ctx, in, conn, r.URL.Query().Get("menu")) // the client is disconnected in any case
+	_ = l.options.Serve(ctx, in, conn, Want{Menu: r.URL.Query().Get("menu"), Set: r.URL.Query().Get("set")}) // the client is disconnected in any case
 }
 
 // Close ends the listener and its place. Attached clients end with their server.

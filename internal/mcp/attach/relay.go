@@ -25,7 +25,7 @@ import (
 type Relay struct {
 	// Find returns the server to attach to. It is called again after the server ended.
 	Find func(ctx context.Context) (Server, error)
-	Menu string // the list of tools that the client asks for; or ""
+	Want Want
 	// Log is told when the server ended and when another was found.
 	Log func(message string)
 
@@ -141,7 +141,7 @@ func (r *relaying) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pipe, err := server.open(ctx, r.Menu)
+	pipe, err := server.open(ctx, r.Want)
 	if err != nil {
 		return err
 	}

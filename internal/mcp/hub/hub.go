@@ -81,7 +81,7 @@ func New(opts Options) *Hub {
 	return h
 }
 
-// Routes are /mcp, /mcp/sse with /mcp/message, /mcp/{namespace}, and the paths where
+// Routes are /mcp, /mcp/sse with /mcp/message, /mcp/{namespace}, /mcp/sets/{set}, and the paths where
 // clients look for an authorization server.
 func (h *Hub) Routes() []principal.Route {
 	route := func(pattern string, scope principal.Scope, serve http.HandlerFunc) principal.Route {
@@ -93,6 +93,7 @@ func (h *Hub) Routes() []principal.Route {
 		route("/mcp/sse", principal.MCP, h.serveSSE).Reads(principal.NoBody),
 		route("/mcp/message", principal.MCP, h.serveSSEMessage).Reads(message),
 		route("/mcp/{namespace}", principal.MCP, h.serveRelay).Reads(message),
+		route("/mcp/sets/{set}", principal.MCP, h.serveSet).Reads(message),
 	}
 	for _, path := range wellKnown {
 		list = append(list, route(path, principal.Open, noAuthorization).Reads(principal.NoBody))
@@ -241,6 +242,16 @@ type Offers interface {
 	Subscribe(ctx context.Context, uri string) (release func(), err error)
 }
 
+// Sets are the sets of tools at /mcp/sets/{set}. A principal names the one it is within.
+type Sets interface {
+	// Find returns an error if the principal's set does not exist for it.
+	Find(who principal.Principal) error
+	// Includes tells whether the principal's set has tools of a namespace.
+	Includes(who principal.Principal, namespace string) bool
+	// Instructions are those for the client of ctx, which is within a set.
+	Instructions(ctx context.Context) string
+}
+
 // Upstreams are the servers behind /mcp/{namespace}.
 type Upstreams interface {
 	// Peer finds an upstream. It can be used while Has returns true, which the hub
@@ -296,6 +307,7 @@ type Options struct {
 	Tasks        Tasks        // likewise
 	RelayedTasks RelayedTasks // tasks of upstreams; nil: calls that ask for a task wait for the result
 	Upstreams    Upstreams    // nil: nothing at /mcp/{namespace}
+	Sets         Sets         // nil: nothing at /mcp/sets/{set}
 	Logins       Logins       // asks people during a call to log in to an upstream; nil: they get the link as text
 	SessionStore SessionStore // shares sessions with other nodes; nil: there are none
 	Nodes        Nodes        // other nodes that serve the same clients; nil: there are none

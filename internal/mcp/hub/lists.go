@@ -308,7 +308,7 @@ func audienceOf(ctx context.Context, menu string) *audience {
 
 // viewerOf identifies a principal with its rights.
 func viewerOf(who principal.Principal) string {
-	return fmt.Sprintf("%q %q %q %q %q %q %q", who.ID, who.Org, who.Person, who.Grant, who.Scopes, who.Namespaces, who.Tools)
+	return fmt.Sprintf("%q %q %q %q %q %q %q %q", who.ID, who.Org, who.Person, who.Grant, who.Scopes, who.Namespaces, who.Tools, who.Set)
 }
 
 // in is a context in which the audience asks for a list.

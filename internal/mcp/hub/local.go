@@ -11,6 +11,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -53,7 +54,13 @@ func describeSelf(o Options) serverDescription {
 	return serverDescription{capabilities: rawCaps, info: rawInfo, instructions: o.Instructions}
 }
 
-func (o *localBackend) describe(context.Context) (serverDescription, error) { return o.self, nil }
+func (o *localBackend) describe(ctx context.Context) (serverDescription, error) {
+	self := o.self
+	if o.hub.opts.Sets != nil && principal.Of(ctx).Set != "" {
+		self.instructions = o.hub.opts.Sets.Instructions(ctx)
+	}
+	return self, nil
+}
 
 func (o *localBackend) setLevel(context.Context, string) error { return nil }
 

@@ -21,7 +21,7 @@ func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 	who, name := principal.Of(r.Context()), r.PathValue("namespace")
 	namespace := who.Namespace(name, func(space string) bool { return h.opts.Upstreams != nil && h.opts.Upstreams.Has(space) })
 	e, ok := h.relayTo(r.Context(), namespace)
-	if !ok || !who.CanSee(namespace, "") {
+	if !ok || !who.CanSee(namespace, "") || who.Set != "" && (h.opts.Sets == nil || !h.opts.Sets.Includes(who, namespace)) {
 		seen := who.Visible(h.namespaces())
 		for i := range seen {
 			seen[i] = who.NameOf(seen[i])
@@ -31,6 +31,20 @@ func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.ServeHTTP(w, r)
+}
+
+// serveSet serves /mcp to a client that asks for a set of tools.
+func (h *Hub) serveSet(w http.ResponseWriter, r *http.Request) {
+	who := principal.Of(r.Context()).InSet(r.PathValue("set"))
+	err := error(fault.New(fault.NotFound, "there are no sets of tools"))
+	if h.opts.Sets != nil {
+		err = h.opts.Sets.Find(who)
+	}
+	if err != nil {
+		refuse(w, http.StatusNotFound, "", err)
+		return
+	}
+	h.local.ServeHTTP(w, r.WithContext(principal.With(r.Context(), who)))
 }
 
 func (h *Hub) namespaces() []string {

@@ -62,6 +62,9 @@ type Options struct {
 	// Reserved tells which tools a principal does not see unless it is an administrator.
 	// nil: none.
 	Reserved func(principal.Principal, tool.Ref) bool
+	// InSet tells whether a tool is in the set of tools that a principal is within. nil: no
+	// tool is in any.
+	InSet func(principal.Principal, tool.Ref) bool
 	// Special tells which namespaces have tools for special purposes: like our own, they are
 	// found after others unless words match that are specific for them. nil: none.
 	Special func(namespace string) bool

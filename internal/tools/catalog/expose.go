@@ -225,6 +225,35 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 	return list, nil
 }
 
+// All lists all tools that the caller may see, by name, whether or not they are exposed.
+func (x Exposed) All(ctx context.Context) ([]tool.Info, error) {
+	visible, err := x.Visible(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := x.catalog
+	list := make([]tool.Info, len(visible))
+	c.mu.Lock()
+	for i, info := range visible {
+		name := exposedAs(info.Space, info.Name)
+		if real := c.own(ctx, info.Ref); real == info.Ref || len(name) > c.names.limit {
+			name = c.names.byRef[real]
+		}
+		list[i] = renamed(info, name)
+	}
+	c.mu.Unlock()
+	slices.SortFunc(list, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// Visible lists all tools that the caller may see, by their own names.
+func (x Exposed) Visible(ctx context.Context) ([]tool.Info, error) {
+	if err := x.catalog.ready(ctx); err != nil {
+		return nil, err
+	}
+	return x.catalog.visible(ctx, x.catalog.refresh(ctx)).tools, nil
+}
+
 // defined is an exposed tool as the caller has it.
 func (v *view) defined(info tool.Info, ref tool.Ref, own definer) tool.Info {
 	if own == nil {

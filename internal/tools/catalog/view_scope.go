@@ -82,6 +82,9 @@ func (c *Catalog) Lists(ctx context.Context, info *tool.Info) bool {
 // granted tells whether a tool exists for a principal. Private namespaces are left to
 // the scope.
 func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {
+	if who.Set != "" && (c.options.InSet == nil || !c.options.InSet(who, ref)) {
+		return false
+	}
 	if c.options.Reserved != nil && !who.Admin() && c.options.Reserved(who, ref) {
 		return false
 	}
