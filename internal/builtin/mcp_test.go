@@ -194,4 +194,8 @@ func TestAllowHosts(t *testing.T) {
 			t.Errorf("hosts %q, url %s: %v", tt.hosts, tt.url, err)
 		}
 	}
+	u := &url.URL{Scheme: "ftp", Host: "example.org"} // no host to allow would help
+	if err := servertools.AllowHosts(nil)(t.Context(), u); err == nil || !strings.Contains(err.Error(), `no transport "ftp"`) {
+		t.Errorf("ftp: %v", err)
+	}
 }

@@ -434,6 +434,8 @@ func AllowHosts(hosts []string) Policy {
 	return func(_ context.Context, u *url.URL) error {
 		host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 		switch {
+		case !slices.Contains([]string{"http", "https", "zmq+tcp"}, u.Scheme):
+			return fault.New(fault.InvalidParams, "connect to %s: no transport %q", u.Redacted(), u.Scheme).WithHint("use an http, https or zmq+tcp url")
 		case isLoopback(host):
 			return nil
 		case !slices.ContainsFunc(hosts, func(pattern string) bool { return covers(strings.ToLower(pattern), host) }):

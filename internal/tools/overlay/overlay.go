@@ -145,7 +145,7 @@ func (s *Source) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 func (s *Source) OriginalName(ctx context.Context, ref tool.Ref) (string, error) {
 	one, transforms := s.namespace(ref.Space)
 	if one == nil && transforms {
-		if err := s.fetch(ctx, ref.Space); err != nil {
+		if err := s.fetch(ctx, ref.Space); err != nil && fault.CodeOf(err) != fault.NotFound { // of the tools of this process it knows none
 			return "", err
 		}
 		one, _ = s.namespace(ref.Space)

@@ -232,6 +232,25 @@ func TestTransformBeforeFirstUse(t *testing.T) {
 	}
 }
 
+// absentSource has no namespaces at all.
+type absentSource struct{ listSource }
+
+func (absentSource) Refresh(_ context.Context, namespace string) error {
+	return fault.New(fault.NotFound, "no upstream %q", namespace)
+}
+
+// The transform does not refuse tools of namespaces that the source does not have, such as
+// those of the music tools in this process.
+func TestTransformIsOfTheSource(t *testing.T) {
+	t.Parallel()
+	inner := &absentSource{}
+	s := overlay.New(inner, inner)
+	s.SetTransform(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) { return tools, nil })
+	if name, err := s.OriginalName(t.Context(), tool.Ref{Space: "music", Name: "play"}); name != "play" || err != nil {
+		t.Errorf("the original name is %q, %v", name, err)
+	}
+}
+
 // BenchmarkOneChanged measures listing many tools after one of them has changed.
 func BenchmarkOneChanged(b *testing.B) {
 	var tools []tool.Info
