@@ -263,6 +263,11 @@ KILLS ?= 200
 crash: ## Kill the server KILLS times (default 200) while jobs run, and during an erasure, and check that nothing is lost
 	LUANETTE_TEST_KILLS=$(KILLS) go test -count=1 -v -timeout 60m -run 'TestServerKilled|TestKilledDuringAnErasure' ./test/processes
 
+.PHONY: kill-installs
+INSTALL_KILLS ?= 50
+kill-installs: ## Kill npm, and the process that runs it, INSTALL_KILLS times (default 50) while packages are installed; nothing may be left
+	LUANETTE_TEST_KILLS=$(INSTALL_KILLS) go test ./internal/mcp/packages -run TestKillsLeaveNothing -count=1 -timeout=30m
+
 .PHONY: soak
 MINUTES ?= 30
 soak: build ## 200 clients and 30 upstreams for MINUTES (default 30): memory, goroutines and files must not grow

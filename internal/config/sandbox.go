@@ -112,12 +112,12 @@ func (l *Loaded) ownFiles(env Environment) []string {
 }
 
 // Proposed returns an upstream that is to be added with the sandbox that it gets: open,
-// with the folders that its arguments and variables name. It keeps its own level, and the
+// with the folders that its arguments and variables name. It keeps a level of its own, and the
 // default of the configuration.
 func (l *Loaded) Proposed(name string, u Upstream, env Environment) Upstream {
 	spec, _, err := specOf(name, u, env)
 	level := profile.Level(l.Sandbox.Level)
-	if err != nil || u.Command == "" || u.Sandbox != "" || level == profile.Off { // who adds it reports the error
+	if err != nil || u.Command == "" || u.Sandbox != "" && u.Sandbox != string(profile.Open) || level == profile.Off { // who adds it reports the error
 		return u
 	}
 	p := profile.Start{Command: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Cwd, Home: env["HOME"], UserID: os.Getuid()}
@@ -125,7 +125,7 @@ func (l *Loaded) Proposed(name string, u Upstream, env Environment) Upstream {
 		p.Dir, _ = os.Getwd()
 	}
 	proposed := p.Propose()
-	if level == "" {
+	if level == "" && u.Sandbox == "" {
 		u.Sandbox = string(proposed.Level)
 	}
 	given := slices.Concat(u.Read, u.Write)

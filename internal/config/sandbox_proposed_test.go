@@ -24,13 +24,14 @@ func TestAddedServersGetASandbox(t *testing.T) {
 		level  string
 		write  []string
 	}{
-		"new":            {"", NewUpstream{Entry: files, Propose: true}, "open", []string{notes}},
-		"chosen":         {"", NewUpstream{Entry: withLevel(files, "off"), Propose: true}, "off", nil},
-		"brought back":   {"", NewUpstream{Entry: files}, "", nil},
-		"by default":     {"[sandbox]\nlevel = \"strict\"\n", NewUpstream{Entry: files, Propose: true}, "", []string{notes}},
-		"off by default": {"[sandbox]\nlevel = \"off\"\n", NewUpstream{Entry: files, Propose: true}, "", nil},
-		"of a container": {"", NewUpstream{Entry: Upstream{Command: "docker", Args: []string{"run", "image"}}, Propose: true}, "off", nil},
-		"at a URL":       {"", NewUpstream{Entry: Upstream{URL: "https://example.org/mcp"}, Propose: true}, "", nil},
+		"new":                        {"", NewUpstream{Entry: files, Propose: true}, "open", []string{notes}},
+		"chosen":                     {"", NewUpstream{Entry: withLevel(files, "off"), Propose: true}, "off", nil},
+		"chosen as it is by default": {"", NewUpstream{Entry: withLevel(files, "open"), Propose: true}, "open", []string{notes}},
+		"brought back":               {"", NewUpstream{Entry: files}, "", nil},
+		"by default":                 {"[sandbox]\nlevel = \"strict\"\n", NewUpstream{Entry: files, Propose: true}, "", []string{notes}},
+		"off by default":             {"[sandbox]\nlevel = \"off\"\n", NewUpstream{Entry: files, Propose: true}, "", nil},
+		"of a container":             {"", NewUpstream{Entry: Upstream{Command: "docker", Args: []string{"run", "image"}}, Propose: true}, "off", nil},
+		"at a URL":                   {"", NewUpstream{Entry: Upstream{URL: "https://example.org/mcp"}, Propose: true}, "", nil},
 	} {
 		sources := Sources{File: filepath.Join(t.TempDir(), "luanette.toml"), Env: Environment{"HOME": home}}
 		if err := os.WriteFile(sources.File, []byte(c.before), 0o600); err != nil {

@@ -110,6 +110,11 @@ func programName(command string) string {
 	return name
 }
 
+// IsRunner reports whether a program installs packages before it runs them.
+func IsRunner(command string) bool {
+	return slices.Contains([]string{"npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "uv", "uvx", "pipx"}, programName(command))
+}
+
 // otherLauncher says why a package runner other than npx is started as it is written.
 func otherLauncher(command string, args []string) string {
 	name := programName(command)

@@ -342,6 +342,13 @@ func (p *phase) runs(pkg string) {
 // starting records that the process runs.
 func (p *phase) starting() { p.update(func() { p.enter(StateStarting) }) }
 
+// starts is the turn of the process that is being started; nil if none is.
+func (p *phase) starts() *startTurn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.turn
+}
+
 // started records that the process has answered, or that its start has failed.
 func (p *phase) started() { p.update(func() { p.turn = nil }) }
 

@@ -332,6 +332,9 @@ func (a *connectAttempt) dial(ctx context.Context, e endpoint) (*session, error)
 	}
 	s.transport, s.traits = transport, transport.Traits()
 	close(ready)
+	if s.traits.Work != nil {
+		s.life.run(func(ctx context.Context) { a.yieldTurn(ctx, s.traits.Work) })
+	}
 	s.life.run(func(context.Context) {
 		<-transport.Done()
 		s.failPending(transport.Err())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/core/tool"
@@ -28,7 +29,11 @@ func (c *connection) beginStart(ctx context.Context) (end func(), err error) {
 		return nil, context.Cause(ctx)
 	}
 	c.phase.starting()
-	slot := time.AfterFunc(maxSlotTime, func() { c.starts.leave(turn) })
+	slot := time.AfterFunc(maxSlotTime, func() {
+		if !turn.byWork.Load() {
+			c.starts.leave(turn)
+		}
+	})
 	slow := time.AfterFunc(slowStart, c.reportSlowStart)
 	return func() {
 		slot.Stop()
@@ -114,11 +119,51 @@ type startTurn struct {
 	ready  chan struct{} // closed when it has a slot
 	needed bool          // a call waits for it
 	left   bool
+	byWork atomic.Bool // it is given up when the process has stopped working, not after a time
 }
 
-// maxSlotTime is how long a start keeps its slot. One that takes longer mostly
-// waits for something else than the processor, and must not hold up the others.
+// maxSlotTime is how long a start keeps its slot where the system does not tell whether its
+// process works.
 const maxSlotTime = 30 * time.Second
+
+// A start gives up its slot when its process with its children has used less than a twentieth of
+// a processor for quietFor: it waits for something else, and must not hold up the others.
+const (
+	quietFor  = time.Second
+	lookEvery = 250 * time.Millisecond
+)
+
+// yieldTurn gives up the slot of a start that has stopped working. It returns when the start has
+// no slot any more.
+func (c *connection) yieldTurn(ctx context.Context, work func() (used time.Duration, busy, known bool)) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var then time.Duration
+	since := time.Now()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		turn := c.phase.starts()
+		if turn == nil {
+			return
+		}
+		used, busy, known := work()
+		if !known {
+			return
+		}
+		turn.byWork.Store(true)
+		switch {
+		case busy, used-then >= quietFor/20:
+			then, since = used, time.Now()
+		case time.Since(since) >= quietFor:
+			c.starts.leave(turn)
+			return
+		}
+	}
+}
 
 func newStartQueue(limit int) *startQueue { return &startQueue{free: limit} }
 

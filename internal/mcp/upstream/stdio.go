@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
@@ -33,6 +34,8 @@ type stdioTransport struct {
 	read    atomic.Int64 // bytes of its input that the process has read, once it has ended
 	limit   int
 	grace   time.Duration
+	runner  bool        // it is a package runner, which may be installing
+	spoke   atomic.Bool // the process has written to its output
 	wg      sync.WaitGroup
 }
 
@@ -60,7 +63,7 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 		return nil, notSent(err)
 	}
 	t := newStdioTransport(hooks, p.stdin, o.MaxMessage)
-	t.process, t.grace = p, o.StopTimeout
+	t.process, t.grace, t.runner = p, o.StopTimeout, packages.IsRunner(spec.Command)
 	if spec.Owner != "" {
 		t.grace = min(t.grace, personalGrace)
 	}
@@ -140,7 +143,9 @@ func (t *stdioTransport) write(ctx context.Context, line []byte) (position int64
 }
 
 // Traits implements Transport.
-func (t *stdioTransport) Traits() Traits { return Traits{Stderr: t.stderr.text} }
+func (t *stdioTransport) Traits() Traits {
+	return Traits{Stderr: t.stderr.text, Work: func() (used time.Duration, busy, known bool) { return treeWork(t.process.cmd.Process.Pid) }}
+}
 
 // readMessages reads until the process closes its output.
 func (t *stdioTransport) readMessages(stdout io.Reader) {
@@ -157,6 +162,7 @@ func (t *stdioTransport) readMessages(stdout io.Reader) {
 		case err != nil:
 			return
 		case len(bytes.TrimSpace(line)) > 0:
+			t.spoke.Store(true)
 			t.receive(line)
 		}
 	}
@@ -175,7 +181,7 @@ func (t *stdioTransport) end() {
 // Close stops the process with all its children, by force after the grace period.
 func (t *stdioTransport) Close() {
 	t.fail(errClosed)
-	t.process.stop(t.grace)
+	t.process.stop(t.grace, t.runner && !t.spoke.Load())
 	t.wg.Wait()
 	t.stdin.rest.Wait()
 }

@@ -105,13 +105,22 @@ func (p *process) closePipes() {
 	}
 }
 
+// installerGrace is how long a package runner that is still installing has to end: npm removes
+// what it has half written, and what a kill leaves stays broken.
+const installerGrace = 30 * time.Second
+
 // stop closes the process's input, then sends a signal, then kills it and
-// everything it started. It returns when the process has ended.
-func (p *process) stop(grace time.Duration) {
+// everything it started. It returns when the process has ended. installs says that it is a
+// package runner whose server has not answered yet.
+func (p *process) stop(grace time.Duration, installs bool) {
 	p.stdin.Close()
 	if !p.exitedWithin(grace / 4) {
 		terminate(p.cmd.Cmd)
-		if !p.exitedWithin(grace - grace/4) {
+		after := grace - grace/4
+		if installs {
+			after = installerGrace
+		}
+		if !p.exitedWithin(after) {
 			p.cmd.End()
 			if !p.exitedWithin(grace / 4) {
 				kill(p.cmd.Cmd)
