@@ -71,7 +71,11 @@ func (srv *Server) Serve(ctx context.Context) error {
 		err = shut(ctx, web)
 		<-failed
 	}
-	return errors.Join(err, srv.Close(ctx))
+	err = errors.Join(err, srv.Close(ctx))
+	if srv.config.Log.Format == "json" {
+		srv.log.InfoContext(ctx, "stopped", "node", srv.node.Name(), "uptime", time.Since(srv.started))
+	}
+	return err
 }
 
 // ServeStdio serves one MCP client on in and out until the input or ctx ends, then closes
@@ -118,6 +122,11 @@ func shut(ctx context.Context, s *http.Server) error {
 // printAddresses prints where the server is reachable.
 func (srv *Server) printAddresses(ctx context.Context, addr net.Addr, backend string) {
 	base := srv.config.Scheme() + "://" + addr.String()
+	if srv.config.Log.Format == "json" { // every line is for a program
+		srv.log.InfoContext(ctx, "listening", "version", srv.options.Version, "node", srv.node.Name(), "address", base,
+			"backend", backend, "data", srv.config.Data, "config", srv.config.File)
+		return
+	}
 	fmt.Fprintf(srv.options.Stderr, "luanette %s is listening on %s\n", srv.options.Version, base)
 	for _, line := range [][2]string{
 		{"page", base + srv.pagePath(ctx)},

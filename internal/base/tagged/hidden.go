@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/secret"
 )
 
@@ -39,6 +40,23 @@ func Hide(kind, text string) string {
 	return HiddenValue
 }
 
+// withReference is a URL whose password is a reference to a secret.
+var withReference = lazyregexp.New(`^[a-z]+://[^:/?#@]*:(\$\{[^}]*\})@[^@?#]*(\?[^#]*)?$`)
+
+// hideAroundReference returns a URL whose password is a reference, which may contain slashes.
+// Of any other text that is no URL, the position of the password is unknown.
+func hideAroundReference(text string) string {
+	found := withReference().FindStringSubmatch(text)
+	if found == nil || !secret.IsReference(found[1]) {
+		return HiddenValue
+	}
+	rest, err := url.Parse(strings.Replace(text, found[1], "reference", 1))
+	if err != nil || rest.Query().Has("password") {
+		return HiddenValue
+	}
+	return text
+}
+
 // hidePassword returns a URL without its password.
 func hidePassword(text string) string {
 	if strings.HasPrefix(text, "sqlite:") {
@@ -46,7 +64,7 @@ func hidePassword(text string) string {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return HiddenValue // the position of the password is unknown
+		return hideAroundReference(text)
 	}
 	if query := u.Query(); query.Has("password") {
 		query.Del("password")

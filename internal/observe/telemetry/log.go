@@ -31,11 +31,20 @@ func newConsole(o Options, level slog.Leveler) (slog.Handler, error) {
 	case "", "text":
 		return slog.NewTextHandler(out, options), nil
 	case "json":
+		options.ReplaceAttr = inSeconds
 		return slog.NewJSONHandler(out, options), nil
 	default:
 		return nil, fault.New(fault.Config, "unknown log format %q", o.LogFormat).
 			WithHint("use text or json")
 	}
+}
+
+// inSeconds writes durations as seconds: nanoseconds without a unit tell nobody anything.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.Float64(a.Key, a.Value.Duration().Seconds())
+	}
+	return a
 }
 
 // newHandler returns a handler that writes to console with trace ids and, unless

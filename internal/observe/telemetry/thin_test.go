@@ -32,3 +32,17 @@ func TestThinned(t *testing.T) {
 		t.Errorf("logged\n%s", out.String())
 	}
 }
+
+// TestDurationsAreSeconds checks that JSON has numbers that people and programs understand.
+func TestDurationsAreSeconds(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	handler, err := newConsole(Options{LogFormat: "json", Stderr: &out}, slog.LevelInfo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slog.New(handler).Info("closing", "limit", 1500*time.Millisecond)
+	if !strings.Contains(out.String(), `"limit":1.5}`) {
+		t.Error(out.String())
+	}
+}

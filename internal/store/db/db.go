@@ -24,6 +24,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/url"
@@ -36,6 +37,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 )
 
 // Options configure a database. The zero value is ready to use.
@@ -297,16 +299,36 @@ func dialectOf(address string) (dialect, error) {
 
 // redacted returns address without its password.
 func redacted(address string) string {
+	var references []string // a path in one is no part of the address
+	address = reference().ReplaceAllStringFunc(address, func(text string) string {
+		references = append(references, text)
+		return fmt.Sprintf("reference%dq", len(references)-1)
+	})
 	u, err := url.Parse(address)
 	if err != nil {
 		return "(unreadable address)"
 	}
+	password, _ := u.User.Password()
 	if query := u.Query(); query.Has("password") {
 		query.Set("password", "xxxxx")
 		u.RawQuery = query.Encode()
 	}
-	return u.Redacted()
+	shown := u.Redacted()
+	if isPlaceholder().MatchString(password) { // a reference shows nothing of the password
+		shown = u.String()
+	}
+	for i, text := range references {
+		shown = strings.Replace(shown, fmt.Sprintf("reference%dq", i), text, 1)
+	}
+	return shown
 }
+
+// reference is one to a secret, as in ${file:PATH}; isPlaceholder matches what stands for it
+// while an address is read.
+var (
+	reference     = lazyregexp.New(`\$\{[^}]*\}`)
+	isPlaceholder = lazyregexp.New(`^reference[0-9]+q$`)
+)
 
 // Tables returns the names of all tables of ours.
 func (t *Tx) Tables(ctx context.Context) ([]string, error) {
