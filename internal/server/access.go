@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/credentials/personal"
 	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/jobs/webhook"
+	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/sandbox/launch"
 	"github.com/luanette/luanette/internal/ui/login"
 )
@@ -51,7 +52,7 @@ func openAccess(ctx context.Context, p *process, log *audit.Log, launcher *launc
 	}
 	a := &access{localPeers: newPeers(p, launcher)}
 	onLogin := countedLogins(p, log)
-	o := httpauth.Options{Browsers: p.config.Browsers(), Log: p.log, OnLogin: onLogin, Peers: a.localPeers, Secret: own}
+	o := httpauth.Options{Browsers: p.config.Browsers(), Log: p.log, OnLogin: onLogin, Peers: a.localPeers, Secret: own, Has: p.parts()}
 	if len(p.config.Identity) > 0 {
 		if a.people, err = openPeople(ctx, p, log, onLogin); err != nil {
 			return nil, err
@@ -72,6 +73,17 @@ func openAccess(ctx context.Context, p *process, log *audit.Log, launcher *launc
 	a.auth = httpauth.New(o)
 	p.closeLast.plain("sign-ins", a.auth.Close)
 	return a, a.checkGuarded(ctx, p)
+}
+
+// parts names what not every server has, for its page.
+func (p *process) parts() (has []string) {
+	if len(p.config.Identity) > 0 {
+		has = append(has, "people")
+	}
+	if _, remote := p.config.Upstreams[hootenanny.Space]; remote || p.config.Music.Enabled {
+		has = append(has, "music")
+	}
+	return has
 }
 
 // newPeers decides whom the server serves without a key.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/luanette/luanette/docs"
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/builtin/servertools"
@@ -17,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/ui/debug"
 	"github.com/luanette/luanette/internal/ui/health"
 	"github.com/luanette/luanette/internal/ui/login"
+	"github.com/luanette/luanette/internal/ui/manual"
 	"github.com/luanette/luanette/internal/ui/toolsapi"
 	"github.com/luanette/luanette/internal/ui/web"
 )
@@ -24,7 +26,7 @@ import (
 // routes lists every path that the server serves, with the scope that each requires.
 func (srv *Server) routes() []principal.Route {
 	list := []principal.Route{{Pattern: "/", Scope: principal.Open, AnyOrigin: true, Body: principal.NoBody, Handler: http.HandlerFunc(notFound)}}
-	list = slices.Concat(list, srv.health().Routes(), web.PageRoutes(), srv.auth.Routes(), srv.people.Routes(), srv.orgs.Routes(), srv.erasure.Routes(),
+	list = slices.Concat(list, srv.health().Routes(), web.PageRoutes(), manual.New(docs.Files).Routes(), srv.auth.Routes(), srv.people.Routes(), srv.orgs.Routes(), srv.erasure.Routes(),
 		share.API{Shares: srv.shares, Audit: srv.audit.RecordAction}.Routes(),
 		personal.API{Values: srv.personal, Audit: srv.audit.RecordAction}.Routes(),
 		srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), srv.setup.Routes(),

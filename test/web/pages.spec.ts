@@ -94,7 +94,7 @@ test('jobs are shown live and cancelled', async ({ page }) => {
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel the job' }).click()
   await expect(row.getByText('cancelled')).toBeVisible()
   await row.getByRole('link').click()
-  await expect(page.getByRole('heading', { name: 'Timeline' })).toBeVisible()
+  await expect(page.getByRole('heading', { name: 'Steps' })).toBeVisible()
   await page.screenshot({ path: `${shots}/jobs.png`, fullPage: true })
 })
 

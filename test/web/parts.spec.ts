@@ -1,8 +1,13 @@
 // Tests of page modules that need no browser.
 import { expect, test } from '@playwright/test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { Batcher } from '../../internal/ui/web/src/batch'
 import { describe, latestLines } from '../../internal/ui/web/src/describe'
 import { isNumeric, readTable, tableOf, textOf, typeName, viewOf } from '../../internal/ui/web/src/contents'
+import { aboutOf, beginning, isInternal, nameOf, rowsOf } from '../../internal/ui/web/src/jobs/steps'
+import { anchorOf, linked, part } from '../../internal/ui/web/src/manual'
+import { deedOf, linesOf } from '../../internal/ui/web/src/deed'
 import { duration, moment, until, when } from '../../internal/ui/web/src/format'
 
 test('times are short when they are near, in every locale', () => {
@@ -31,6 +36,56 @@ test('separated values and like objects become tables', () => {
   expect(tableOf([{ a: 1 }, 2])).toBeUndefined()
   expect(tableOf([])).toBeUndefined()
   expect(isNumeric([['1,204.00', 'x'], ['', 'y']], 0)).toBe(true)
+})
+
+test('steps of a job show work apart from waits, and equal neighbours as one', () => {
+  const step = (n: number, call: string, time: number, more: object = {}) => ({ step: n, effect: 'mcp.call', kind: 'write', call, time, done: true, ...more })
+  const steps = [step(1, 'mcp.github.list_issues{page = 1}', 105), step(2, 'mcp.github.list_issues{page = 2}', 115), step(3, 'mcp.files.write_file{path = "notes/stale.md", content = "x"}', 227.009), step(4, 'fs.write("a", "b")', 230, { error: 'no' })]
+  const waits = [{ from: 115, to: 227 }]
+  const rows = rowsOf(steps, waits, 100)
+  expect(rows.map((r) => [nameOf(r.call), r.times, Math.round(r.worked * 1000) / 1000, r.waited])).toEqual([['github.list_issues', 2, 15, 0], ['files.write_file', 1, 0.009, 112], ['fs.write', 1, 2.991, 0]])
+  expect(rows[1].waits).toEqual([{ from: 15, to: 127 }])
+  expect(aboutOf(steps[2].call)).toBe('notes/stale.md')
+  expect(beginning(120, steps, waits)).toBe(105) // an attempt after the wait began anew
+  expect(isInternal({ ...steps[0], kind: 'moment' })).toBe(true)
+})
+
+test('links of the documentation lead to its pages here, and a part ends at the next heading', () => {
+  const text = '# Jobs\n\n![x](pictures/x.svg)\nSee [undo](#undo), [errors](errors/README.md#denied), [web](https://example.com/a.md).\n\n## Undo\n\n```sh\n# not a heading\n```\n### Deeper\nx\n\n## Next\ny'
+  expect(linked(text, 'jobs')).toContain('See [undo](#/docs/jobs?at=undo), [errors](#/docs/errors/README?at=denied), [web](https://example.com/a.md).')
+  expect(linked(text, 'jobs')).not.toContain('pictures')
+  expect(linked('[up](../jobs.md)', 'errors/denied')).toBe('[up](#/docs/jobs)')
+  expect(part(text, 'undo')).toMatch(/^## Undo[^]*not a heading[^]*Deeper\nx\n$/)
+  expect(part(text, 'nothing')).toBe(text)
+  expect(anchorOf('`cas.store(data, mime?)`')).toBe('casstoredata-mime')
+})
+
+test('no module of the page imports itself around a circle', () => {
+  const root = resolve(import.meta.dirname, '../../internal/ui/web/src')
+  const files = (readdirSync(root, { recursive: true }) as string[]).filter((f) => /\.tsx?$/.test(f))
+  const imports = new Map(files.map((f) => [f, [...readFileSync(join(root, f), 'utf8').matchAll(/^(?:import|export) (?!type )[^'\n]*from '(\.[^']+)'/gm)]
+    .map(([, to]) => join(dirname(f), to)).flatMap((to) => files.find((x) => x === `${to}.ts` || x === `${to}.tsx`) ?? [])]))
+  const done = new Set<string>()
+  const walk = (f: string, path: string[]): string[] | undefined => {
+    if (path.includes(f)) return [...path.slice(path.indexOf(f)), f]
+    if (done.has(f)) return undefined
+    for (const to of imports.get(f)!) {
+      const circle = walk(to, [...path, f])
+      if (circle) return circle
+    }
+    done.add(f)
+    return undefined
+  }
+  expect(files.length).toBeGreaterThan(100)
+  for (const f of files) expect(walk(f, []), f).toBeUndefined()
+})
+
+test('a request for approval is said as a deed', () => {
+  expect(deedOf('files.write_file', [{ action: 'files.write_file', arguments: { content: 'x', path: 'notes.txt' } }])).toBe('Write notes.txt')
+  expect(deedOf('files.move_file', [{ arguments: { source: 'a', destination: 'b/a' } }])).toBe('Move file a to b/a')
+  expect(deedOf('far.script_store', [{ arguments: { content: 'return 1' } }])).toBe('Script store return 1')
+  expect(deedOf('github.deleteBranch', [])).toBe('Delete branch')
+  expect(linesOf([{ diff: '--- a\n+++ b\n@@ -1 +1,2 @@\n-x\n+y\n+z' }, {}])).toEqual({ added: 2, removed: 1 })
 })
 
 test('events are delivered in batches', () => {

@@ -1,6 +1,6 @@
 // What every page has: the side bar, the palette, keys, the banner, filters in the address.
 import { expect, test, type Locator, type Page } from '@playwright/test'
-import { failOnPageErrors, open as openAt, shots } from './page'
+import { failOnPageErrors, look, open as openAt, shots } from './page'
 import { Server, ownAddress } from './server'
 
 const behind = new Server()
@@ -101,8 +101,12 @@ test('keys open pages, the search and their list', async ({ page }) => {
     await expect(page.getByRole('heading', { level: 1, name: 'Jobs' })).toBeVisible({ timeout: 3000 })
   }).toPass()
   await page.keyboard.press('?')
-  const help = page.getByRole('dialog', { name: 'Keys' })
-  await expect(help).toContainText('Playground')
+  const help = page.getByRole('complementary', { name: 'Help' })
+  await expect(help.getByRole('region', { name: 'Keys' })).toContainText('Playground')
+  await expect(help.getByRole('region', { name: 'About this page' })).toContainText('undo', { ignoreCase: true })
+  await help.getByLabel('Search the documentation').fill('schedule')
+  await expect(help.getByRole('list', { name: 'Found' }).getByRole('link').first()).toBeVisible()
+  await look(page, 'help')
   await page.keyboard.press('Escape')
   await expect(help).toHaveCount(0)
   await open(page, 'servers')
@@ -111,6 +115,23 @@ test('keys open pages, the search and their list', async ({ page }) => {
   await expect(page.getByLabel('Find a server')).toBeFocused()
   await page.keyboard.type('gj') // typed, not obeyed
   await expect(page.getByLabel('Find a server')).toHaveValue('gj')
+})
+
+test('the documentation is in the page, with its links, and in the search', async ({ page }) => {
+  const led = await page.request.get(`${front.address}/docs/approvals`)
+  expect(led.url()).toBe(`${front.address}/#/docs/approvals`)
+  await open(page, 'docs')
+  await page.getByRole('region', { name: 'To begin with' }).getByRole('link', { name: 'Jobs', exact: true }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Jobs', exact: true })).toBeVisible()
+  await look(page, 'docs')
+  await page.locator('.manual a[href^="#/docs/"]').first().click()
+  await expect(page.locator('.manual .markdown')).toBeVisible()
+  await expect(page).toHaveURL(/#\/docs\//)
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox', { name: 'Search and commands' }).fill('cas.store')
+  await page.getByRole('option', { name: /^help.*cas\.store/ }).first().click()
+  await expect(page).toHaveURL(/#\/docs\/modules\?at=casstore/)
+  await expect(page.getByRole('heading', { name: /^cas\.store\(/ })).toBeInViewport()
 })
 
 test('an unknown address says so', async ({ page }) => {

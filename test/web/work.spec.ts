@@ -235,9 +235,31 @@ test('jobs are filtered by state, script, tag and time, in the address, and retr
   await page.getByRole('link', { name: 'Open line 3 in the playground' }).click()
   await expect(page.locator('.cm-faulty')).toContainText('return p.none.field')
   await open(page, front, `jobs/${good}`)
-  await page.getByRole('button', { name: 'Retry' }).click()
+  await page.getByRole('button', { name: 'Run again' }).click()
   await expect(page).not.toHaveURL(new RegExp(good))
   await expect(page.getByRole('region', { name: 'Result' })).toContainText('again') // with the same parameters
+})
+
+test('a job shows what it waited for, stored and returned, and its change is undone by a plan', async ({ page }) => {
+  const { hash } = await front.call('script_store', { content: `function describe() return { name = "keeper", description = "Keeps." } end
+function main()
+  kv.set("word", "new")
+  cas.store("# Kept", nil, "kept.md")
+  return { { id = 1, name = "one" }, { id = 2, name = "two" } }
+end` })
+  const { job_id: id } = await front.call('lua_execute', { script_hash: hash, tags: ['a-tag-of-sixty-characters-that-once-made-the-whole-page-wider'] })
+  await front.call('job_poll', { job_ids: [id], mode: 'all', timeout_ms: 30000 })
+  await open(page, front, `jobs/${String(id)}`)
+  await expect(page.getByRole('heading', { level: 1, name: 'keeper' })).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Result' }).getByRole('cell', { name: 'two' })).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Stored' }).locator('.glimpse h1')).toHaveText('Kept')
+  await expect(page.getByRole('region', { name: 'Timeline' })).toContainText('kv.set')
+  const undo = page.getByRole('region', { name: 'Undo' })
+  await undo.getByRole('button', { name: 'Undo…' }).click()
+  await expect(undo).toContainText(/kv\.set|changed nothing/)
+  await look(page, 'job-undo')
+  await open(page, front, 'jobs')
+  await look(page, 'jobs')
 })
 
 test('the output of a job is shown while it runs, and cancelling asks first', async ({ page }) => {

@@ -32,6 +32,8 @@ type Options struct {
 	// OnLogin is called for logins, allowed or not, and for logouts.
 	OnLogin func(ctx context.Context, action, from string, allowed bool)
 	Log     *slog.Logger
+	// Has names what not every server has and its page asks for: "people", "music".
+	Has []string
 }
 
 // Tokens verifies tokens of other issuers.

@@ -54,11 +54,12 @@ type Me struct {
 	Limits     *principal.Limits `json:"limits,omitempty"`
 	Expires    *time.Time        `json:"expires,omitempty"`
 	Open       bool              `json:"open"`                 // no key is needed: every local caller may do everything
+	Has        []string          `json:"has,omitempty"`        // what not every server has: "people" who sign in, the "music" tools
 	CSRF       string            `json:"csrf_token,omitempty"` // of a session: sent back as X-CSRF-Token with every request but GET
 }
 
-func meOf(p principal.Principal, open bool) Me {
-	m := Me{ID: p.ID, Name: p.Name, Org: p.Org, User: p.User, Client: p.Client, Scopes: p.KeyScopes(), Namespaces: p.Namespaces, Tools: p.Tools, Open: open}
+func (a *Authenticator) meOf(p principal.Principal, open bool) Me {
+	m := Me{Has: a.options.Has, ID: p.ID, Name: p.Name, Org: p.Org, User: p.User, Client: p.Client, Scopes: p.KeyScopes(), Namespaces: p.Namespaces, Tools: p.Tools, Open: open}
 	if limited := p.Limited(); len(limited) > 0 {
 		m.Limits = &limited[0].Limits // of the key, or else of the person
 	}
@@ -94,7 +95,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 	}
 	a.options.OnLogin(principal.With(r.Context(), who), "login", a.remote(r), true)
 	cookie.In(r, a.options.Browsers).Set(w, cookie.Session, begun, who.Expires)
-	m := meOf(who, false)
+	m := a.meOf(who, false)
 	m.CSRF = apikey.CSRF(begun)
 	httpjson.JSON(w, http.StatusOK, m)
 	return nil
@@ -151,7 +152,7 @@ func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 // describe returns what the caller is told about themselves. Clients that act for somebody
 // are not told in which other organisations the person is, and with which roles.
 func (a *Authenticator) describe(v *access) Me {
-	m := meOf(v.who, v.who.ID == principal.LocalID)
+	m := a.meOf(v.who, v.who.ID == principal.LocalID)
 	if v.cookie != "" {
 		m.CSRF = apikey.CSRF(v.cookie)
 	}

@@ -12,6 +12,7 @@ export interface Me {
   client?: string // by which the person acts, such as a key
   scopes: string[]
   open: boolean // the server requires no key
+  has?: string[] // what not every server has: people who sign in, music
   expires?: string
   csrf_token?: string
 }

@@ -2,20 +2,24 @@ import { useEffect, useState } from 'preact/hooks'
 import { me } from './api'
 import { heading } from './heading'
 import { Login } from './pages/login'
+import { Hint } from './parts/hint'
+import { NewToken } from './parts/newtoken'
 import { Notices } from './parts/notices'
 import { route } from './route'
 import { Banner } from './shell/banner'
 import { Mark } from './shell/icon'
-import { visiblePages } from './shell/pages'
+import { offBecause, visiblePages } from './shell/pages'
+import { lazy } from './shell/lazy'
 import { Palette } from './shell/palette'
-import { Help, useShortcuts } from './shell/shortcuts'
+import { useShortcuts } from './shell/shortcuts'
 import { Sidebar } from './shell/sidebar'
+
+const Help = lazy(() => import('./shell/help').then((m) => m.Help))
 
 /** The login page, or the side bar with the page of the address beside it. */
 export function App() {
   if (me.value === undefined) return <Connecting />
-  if (me.value === null) return <LoginPage />
-  return <Signed />
+  return <>{me.value === null ? <LoginPage /> : <Signed />}<NewToken /></>
 }
 
 /** Nothing at first: the server answers sooner than anybody reads. */
@@ -42,7 +46,7 @@ function LoginPage() {
 
 function Signed() {
   const [dialog, setDialog] = useState<'palette' | 'help'>()
-  useShortcuts({ palette: () => setDialog('palette'), help: () => setDialog('help') })
+  useShortcuts({ palette: () => setDialog('palette'), help: () => setDialog((d) => (d === 'help' ? undefined : 'help')) })
   const { page: path, rest } = route.value
   const page = visiblePages().find((p) => p.path === (path || 'overview'))
   const shown = page && heading.value
@@ -50,17 +54,17 @@ function Signed() {
   return (
     <>
       <a class="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById('content')?.focus() }}>Skip to content</a>
-      <Sidebar current={page} search={() => setDialog('palette')} />
+      <Sidebar current={page} search={() => setDialog('palette')} help={() => setDialog('help')} />
       <main id="content" tabIndex={-1}>
         <Banner />
         <div class="heading">
           {shown?.back && <a class="back" href={shown.back.href}>{shown.back.title}</a>}
           <h1>{shown?.title ?? visiblePages().find((p) => p.path === page?.within)?.title ?? page?.title ?? 'Not found'}</h1>
         </div>
-        {page ? <page.view rest={rest} /> : <p>There is no page at <code>#/{path}</code>, or your key may not see it. <a href="#/overview">Overview</a></p>}
+        {page ? <page.view rest={rest} /> : offBecause(path) ? <Hint>{offBecause(path)!}</Hint> : <p>There is no page at <code>#/{path}</code>, or your key may not see it. <a href="#/overview">Overview</a></p>}
       </main>
       {dialog === 'palette' && <Palette close={() => setDialog(undefined)} />}
-      {dialog === 'help' && <Help close={() => setDialog(undefined)} />}
+      {dialog === 'help' && <Help page={path || 'overview'} close={() => setDialog(undefined)} />}
       <Notices />
     </>
   )

@@ -19,7 +19,7 @@ export interface Asked {
   subject: string
   script: string
   job_id?: string
-  plan: unknown[]
+  plan: { action?: string; arguments?: Record<string, unknown> }[]
   created_at: string
 }
 

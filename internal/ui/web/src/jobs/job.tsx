@@ -13,6 +13,7 @@ export interface Job extends Owned {
   name?: string
   script_hash?: string
   creator?: string
+  by?: string
   tags: string[]
   schedule_id?: string
   created_at: number
@@ -40,7 +41,8 @@ export interface Step {
 
 /** The name of a job, or of its script. */
 export function titleOf(j: Job): string {
-  return j.name || (j.script_hash ? `script ${j.script_hash.slice(0, 12)}` : j.job_id)
+  if (j.tags.some((t) => t.startsWith('undo:'))) return j.name ? `Undo of ${j.name.replace(/^undo( of)? /, '')}` : 'Undo of a run'
+  return j.name || (j.script_hash ? `Script ${j.script_hash.slice(0, 6)}` : j.job_id)
 }
 
 export function active(j: Job): boolean {
@@ -57,7 +59,7 @@ export const logsOf = (id: string, signal: AbortSignal) => call<{ lines: OutputL
 export function Progress({ job }: { job: Job }) {
   if (job.error) return <span class="bad brief">{firstLine(job.error.message)}</span>
   if (job.status === 'waiting' && job.message?.startsWith('waits for ')) return <span class="soft">{firstLine(job.message)}</span>
-  if (job.status === 'waiting') return <a href="#/approvals">waiting for approval</a>
+  if (job.status === 'waiting') return <a href="#/approvals">waits for you</a>
   if (job.status !== 'running') return <span class="soft">{job.message}</span>
   return <><progress max={1} value={job.progress} aria-label={`progress of ${job.name || job.job_id}`} /> {job.message}</>
 }
@@ -72,12 +74,12 @@ export function Cancel({ job }: { job: Job }) {
 
 /** Starts the same script with the same parameters as a new job. */
 export function Retry({ job }: { job: Job }) {
-  if (!job.script_hash || job.shared) return null // its script was not stored, or is somebody else's
+  if (!job.script_hash || job.shared || job.tags.some((t) => t.startsWith('undo:'))) return null // its script was not stored, or is somebody else's
   return (
     <button type="button" onClick={() => void attempt(async () => {
       const { params } = job.params ? job : await call<Job>('job_status', { job_id: job.job_id })
       const started = await call<{ job_id: string }>('lua_execute', { script_hash: job.script_hash, params: params ?? {}, tags: job.tags })
       go(`jobs/${started.job_id}`)
-    }, `${titleOf(job)} started again`)}>Retry</button>
+    }, `${titleOf(job)} started again`)}>{job.status === 'complete' ? 'Run again' : 'Retry'}</button>
   )
 }

@@ -5,7 +5,7 @@ import { call } from '../mcp'
 import { Hint } from '../parts/hint'
 import { Schedules } from '../parts/schedules'
 import { SharedMark, Whose } from '../parts/share'
-import { State } from '../parts/state'
+import { State, stateWord } from '../parts/state'
 import { Table, type Column } from '../parts/table'
 import { useData } from '../resource'
 import { useFilter } from '../route'
@@ -36,13 +36,13 @@ export function AllJobs() {
   const stats = useData((s) => call<Record<string, number>>('job_stats', {}, s), [], ['job.'], (e) => e.type !== 'job.progress')
   const shown = data?.jobs.filter((j) => whose.isShown(j) && [titleOf(j), j.job_id, j.creator ?? '', ...j.tags].some((text) => text.toLowerCase().includes(find.toLowerCase())))
   const scripts = useSeen((data?.jobs ?? []).flatMap((j) => j.name ?? []), script)
-  const tags = useSeen((data?.jobs ?? []).flatMap((j) => j.tags), tag)
+  const tags = useSeen((data?.jobs ?? []).flatMap((j) => tagsOf(j)), tag)
   const filtered = [status, script, tag, span, find, whose.whose].some(Boolean)
   const mark = (id: string) => setMarked((m) => (m.includes(id) ? m.filter((x) => x !== id) : [...m.slice(-1), id]))
   return (
     <>
       <div class="segments" role="group" aria-label="State">
-        {['', ...states].map((s) => <button key={s} type="button" aria-pressed={status === s} onClick={() => setStatus(s)}>{s || 'all'} <span class="count">{stats.data?.[s || 'total']}</span></button>)}
+        {['', ...states].map((s) => <button key={s} type="button" aria-pressed={status === s} onClick={() => setStatus(s)}>{s ? stateWord(s) : 'all'} <span class="count">{stats.data?.[s || 'total']}</span></button>)}
       </div>
       <div class="row filters">
         <label for="job-words" class="hidden">Find a job</label>
@@ -58,7 +58,7 @@ export function AllJobs() {
       <Schedules />
       {error && <p class="bad">{error.message}</p>}
       {shown?.length === 0 && <Hint>{filtered ? 'No job matches the filters.' : 'No jobs yet. Start a stored script from its page, or with `luanette job start HASH`.'}</Hint>}
-      {shown && shown.length > 0 && <div class="panel"><Table label="Jobs" rows={shown} columns={columns(marked, mark, setTag)} id={(j) => j.job_id} /></div>}
+      {shown && shown.length > 0 && <div><Table label="Jobs" rows={shown} columns={columns(marked, mark, setTag)} id={(j) => j.job_id} /></div>}
       {data && data.total > data.jobs.length && limit < most && <button type="button" onClick={() => setLimit(most)}>Show more of {data.total}</button>}
     </>
   )
@@ -81,18 +81,21 @@ function Choice({ id, label, value, all, options, change }: { id: string; label:
   )
 }
 
+/** The tags that people gave. */
+const tagsOf = (j: Job) => j.tags.filter((t) => !t.startsWith('undo:'))
+
 function columns(marked: string[], mark: (id: string) => void, setTag: (tag: string) => void): Column<Job>[] {
   return [
     { name: '(Compare)', cell: (j) => <input type="checkbox" aria-label={`compare ${j.job_id}`} title="Mark two jobs to compare them" checked={marked.includes(j.job_id)} onChange={() => mark(j.job_id)} /> },
     {
       name: 'Job', value: titleOf, cell: (j) => (
-        <><a class="name" href={`#/jobs/${j.job_id}`}>{titleOf(j)}</a> <span class="soft mono">{j.job_id.slice(0, 8)}</span> <span class="soft">{j.creator}</span> <SharedMark kind="job" of={j} />{j.tags.map((t) => <button key={t} type="button" class="tag at soft" title={`only jobs with the tag ${t}`} onClick={() => setTag(t)}>{t}</button>)}</>
+        <><a class="name" href={`#/jobs/${j.job_id}`} title={j.job_id}>{titleOf(j)}</a> <span class="soft">{j.schedule_id ? 'by schedule' : j.creator}</span> <SharedMark kind="job" of={j} />{tagsOf(j).map((t) => <button key={t} type="button" class="tag at soft" title={`only jobs with the tag ${t}`} onClick={() => setTag(t)}>{t}</button>)}</>
       ),
     },
     { name: 'Status', value: (j) => states.indexOf(j.status), cell: (j) => <State state={j.status} /> },
     { name: 'Progress', cell: (j) => <Progress job={j} />, class: 'wide' },
     { name: 'Started', value: (j) => j.started_at ?? j.created_at, number: true, cell: (j) => (j.started_at ? when(j.started_at * 1000) : '') },
     { name: 'Took', value: (j) => (j.started_at ? (j.completed_at ?? Date.now() / 1000) - j.started_at : 0), number: true, cell: took },
-    { name: '(Actions)', cell: (j) => (active(j) ? <Cancel job={j} /> : <Retry job={j} />), class: 'num' },
+    { name: '(Actions)', cell: (j) => (active(j) ? <Cancel job={j} /> : j.status !== 'complete' && <Retry job={j} />), class: 'num' },
   ]
 }

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks'
 import { may } from '../api'
-import { ago, count } from '../format'
+import { deedOf, scriptOf } from '../deed'
+import { ago, count, when } from '../format'
 import { call } from '../mcp'
-import { ApprovalCard, decideApproval, shownApproval, type Approval } from '../parts/approval'
+import { ApprovalCard, decideApproval, Lines, shownApproval, whoOf, type Approval } from '../parts/approval'
 import { Delegations, type Delegation } from '../parts/delegations'
 import { Hint } from '../parts/hint'
 import { PinCard, shownPin } from '../parts/pins'
@@ -28,6 +29,8 @@ interface Item {
   title: string
   state: string
   detail: string
+  age?: string
+  plan?: Approval['plan']
 }
 
 /** Approvals that scripts wait for and definitions that await review: a list, and the one to decide beside it. */
@@ -68,7 +71,7 @@ export function Approvals({ rest }: { rest: string }) {
 }
 
 function ofApproval(a: Approval): Item {
-  return { path: a.approval_id, title: a.subject, state: a.status, detail: `${a.job_id ? `job ${a.job_id.slice(0, 8)}` : a.script || 'a script'}, ${count(a.plan.length, 'change')}, ${ago(a.created_at)}` }
+  return { path: a.approval_id, title: deedOf(a.subject, a.plan), state: a.status, plan: a.plan, detail: [scriptOf(a), whoOf(a) !== 'you' && whoOf(a), a.plan.length > 1 && count(a.plan.length, 'change')].filter(Boolean).join(' · '), age: ago(a.created_at) }
 }
 
 function ofPin(p: Pin): Item {
@@ -107,7 +110,7 @@ function Queue({ items, chosen, pins, reload }: { items: Item[]; chosen: string;
       <ul class="list rows">
         {items.slice(0, mostShown).map((i) => (
           <li key={i.path}>
-            <a href={`#/approvals/${i.path}`} aria-current={i.path === chosen ? 'true' : undefined}><span class="row spread"><code class="oneline">{i.title}</code><State state={i.state} /></span><span class="soft small">{i.detail}</span></a>
+            <a href={`#/approvals/${i.path}`} aria-current={i.path === chosen ? 'true' : undefined}><span class="row spread"><b class="oneline">{i.title}</b>{i.age ? <span class="soft small">{i.age}</span> : <State state={i.state} />}</span><span class="soft small">{i.detail}{i.plan && <Lines plan={i.plan} />}</span></a>
           </li>
         ))}
       </ul>
@@ -128,7 +131,7 @@ interface Decision {
 }
 
 const decisionColumns: Column<Decision>[] = [
-  { name: 'Decided', value: (d) => d.at, cell: (d) => <time dateTime={d.at}>{ago(d.at)}</time> },
+  { name: 'Decided', value: (d) => d.at, cell: (d) => <time dateTime={d.at}>{when(d.at)}</time> },
   { name: 'Outcome', value: (d) => d.state, cell: (d) => <State state={d.state} /> },
   { name: 'What', value: (d) => d.subject, cell: (d) => <a class="mono" href={`#/approvals/${d.path}`}>{d.subject}</a>, class: 'breaks' },
   { name: 'For', value: (d) => d.about, cell: (d) => (d.job ? <a href={`#/jobs/${d.job}`}>{d.about}</a> : d.about) },
@@ -143,15 +146,15 @@ function Decided({ version }: { version: number }) {
       may('admin') ? loadDecided(s) : Promise.resolve([]),
     ])
     return [
-      ...asked.approvals.filter((a) => a.status !== 'pending').map((a): Decision => ({ path: a.approval_id, subject: a.subject, state: a.status, at: a.decided_at ?? a.created_at, by: a.decided_by, about: a.job_id ? `job ${a.job_id.slice(0, 8)}` : a.script, job: a.job_id })),
+      ...asked.approvals.filter((a) => a.status !== 'pending').map((a): Decision => ({ path: a.approval_id, subject: a.subject, state: a.status, at: a.decided_at ?? a.created_at, by: a.decided_by, about: scriptOf(a), job: a.job_id })),
       ...pins.map((p): Decision => ({ path: `definition/${p.id}`, subject: `${p.upstream}.${p.name}`, state: p.state, at: p.decided!, by: p.by, about: `definition of a ${p.kind}` })),
     ].sort((a, b) => b.at.localeCompare(a.at)).slice(0, 50)
   }, [version], ['approval.', ...pinEvents])
+  if (data?.length === 0) return null
   return (
     <section class="panel" aria-label="Recent decisions">
       <h2>Recent decisions</h2>
       {error && <p class="bad">{error.message}</p>}
-      {data?.length === 0 && <Hint>None.</Hint>}
       {data && data.length > 0 && <Table label="Recent decisions" rows={data} columns={decisionColumns} id={(d) => d.path} />}
     </section>
   )
@@ -160,10 +163,10 @@ function Decided({ version }: { version: number }) {
 /** Decisions that apply to later requests too. */
 function Remembered({ rules, reload }: { rules: Rule[]; reload: () => void }) {
   const forget = (id: string) => void attempt(() => call('approval_forget', { id }), 'decision forgotten').then(reload)
+  if (rules.length === 0) return null
   return (
     <section class="panel" aria-label="Remembered decisions">
       <h2>Remembered decisions</h2>
-      {rules.length === 0 && <Hint>None.</Hint>}
       <ul class="list">
         {rules.map((r) => (
           <li key={r.id} class="row">

@@ -1,7 +1,8 @@
 // Who may use this server: people who sign in, and keys of programs.
-import { getIfAny, me, post } from '../api'
+import { get, me, post } from '../api'
 import { ago, count } from '../format'
 import { Ask } from '../parts/ask'
+import { Command } from '../parts/command'
 import { Hint } from '../parts/hint'
 import { Keys } from '../parts/keys'
 import { Memberships, type Person } from '../parts/memberships'
@@ -11,32 +12,44 @@ import { useData } from '../resource'
 import { useFilter } from '../route'
 import { attempt } from '../upstream'
 
-export function People() {
+export function People({ rest }: { rest: string }) {
+  const at = rest === 'people' ? 'people' : 'keys'
   return (
     <>
-      <section class="panel" aria-label="People"><h2>People</h2><Persons /></section>
-      <section class="panel" aria-label="Keys">
-        <h2>Keys</h2>
-        <Keys path="/api/v1/keys" none="No keys: everyone who can reach this server has full access. Once the first key exists, every request requires one, including this page." />
-      </section>
+      <nav class="tabs" aria-label="People and keys">
+        <a href="#/people" aria-current={at === 'keys' ? 'page' : undefined}>Keys</a>
+        <a href="#/people/people" aria-current={at === 'people' ? 'page' : undefined}>People</a>
+      </nav>
+      {at === 'keys' && <section aria-label="Keys"><Keys path="/api/v1/keys" none="There are no keys yet: only programs and browsers of this machine get in. A program elsewhere needs a key. Once the first one exists, every request needs one, also from this machine." /></section>}
+      {at === 'people' && <section aria-label="People">{me.value?.has?.includes('people') ? <Persons /> : <SetUp />}</section>}
+    </>
+  )
+}
+
+/** How people get to sign in, for a server where nobody does. */
+function SetUp() {
+  return (
+    <>
+      <p>Here nobody signs in with an account: you use this server alone, or with keys. For a team, let people sign in at your identity provider, such as Google, Okta or Keycloak. Each then has servers, jobs and limits of their own.</p>
+      <p>Put this into <code>luanette.toml</code>, and start the server again:</p>
+      <Command text={'public_url = "https://luanette.example.com"\n\n[identity.corp]\nissuer = "https://accounts.example.com"\nclient_id = "luanette"\nclient_secret = "env:OIDC_SECRET"\nroles = ["user"]'} />
     </>
   )
 }
 
 function Persons() {
-  const { data, error, reload } = useData(async (s) => ({ list: (await getIfAny<{ people: Person[] }>('/api/v1/people', s))?.people }), [], ['person.'], undefined, 30_000)
+  const { data, error, reload } = useData((s) => get<{ people: Person[] }>('/api/v1/people', s), [], ['person.'], undefined, 30_000)
   const [find, setFind] = useFilter('find')
   if (error) return <p class="bad">{error.message}</p>
   if (!data) return <p class="soft">…</p>
-  if (!data.list) return <Hint>People sign in with an OpenID Connect provider, each with roles by their groups: set `public_url` and `[identity.NAME]` in luanette.toml. Until then keys are the only way in.</Hint>
-  if (data.list.length === 0) return <Hint>Nobody has signed in yet. People appear here when they sign in at `/signin` for the first time.</Hint>
-  const shown = data.list.filter((p) => `${p.name} ${p.email ?? ''} ${p.memberships?.map((m) => `${m.org} ${m.roles?.join(' ') ?? ''}`).join(' ') ?? ''}`.toLowerCase().includes(find.toLowerCase()))
+  if (data.people.length === 0) return <Hint>Nobody has signed in yet. People appear here when they sign in at `/signin` for the first time.</Hint>
+  const shown = data.people.filter((p) => `${p.name} ${p.email ?? ''} ${p.memberships?.map((m) => `${m.org} ${m.roles?.join(' ') ?? ''}`).join(' ') ?? ''}`.toLowerCase().includes(find.toLowerCase()))
   return (
     <>
       <div class="row filters">
         <label for="person-words" class="hidden">Find a person</label>
         <input id="person-words" type="search" placeholder="Name, organisation or role" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
-        <span class="soft" role="status">{shown.length} of {count(data.list.length, 'person', 'people')}</span>
+        <span class="soft" role="status">{shown.length} of {count(data.people.length, 'person', 'people')}</span>
       </div>
       <Table label="People" rows={shown} columns={columns(reload)} id={(p) => p.id} />
     </>

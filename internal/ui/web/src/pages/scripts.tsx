@@ -105,7 +105,7 @@ function OneScript({ hash }: { hash: string }) {
           {versions.length > 0 && may('admin') && <Callers tool={s.name!} />}
         </div>
       </div>
-      <section class="panel" aria-label="Lineage"><h2>Lineage</h2><Lineage script={s} family={family.data} /></section>
+      {s.ancestors.length + s.children.length > 0 && <section class="panel" aria-label="Lineage"><h2>Lineage</h2><Lineage script={s} family={family.data} /></section>}
       <details class="group small soft"><summary>Details</summary><p class="mono breaks">{s.hash}</p></details>
     </>
   )
@@ -193,7 +193,6 @@ async function relatives(s: ScriptDetail, signal: AbortSignal): Promise<Script[]
 
 /** The graph of a script's ancestors and descendants. */
 function Lineage({ script: s, family }: { script: ScriptDetail; family?: Script[] }) {
-  if (s.ancestors.length + s.children.length === 0) return <Hint>This script has no ancestors and no descendants.</Hint>
   if (!family || family.length < 2) return <p class="soft">…</p>
   const names = family.map((k) => k.name)
   const label = (k: Script) => (!k.name ? k.hash.slice(0, 12) : names.indexOf(k.name) === names.lastIndexOf(k.name) ? k.name : `${k.name} ${k.hash.slice(0, 6)}`)

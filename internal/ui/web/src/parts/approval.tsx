@@ -1,12 +1,13 @@
 // One request for approval: what a script wants to do, and what came of it.
 import { signal } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
-import { ago, count, duration } from '../format'
+import { me } from '../api'
+import { deedOf, linesOf, scriptOf } from '../deed'
+import { ago, count, duration, until, when } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { attempt } from '../upstream'
 import { Json } from './json'
-import { Until } from './now'
 import { Output, type OutputLine } from './output'
 import { Plan, type Planned } from './plan'
 import { State } from './state'
@@ -27,6 +28,7 @@ export interface Approval {
   decided_at?: string
   decided_by?: string
   asked_by?: string
+  undoes_job?: string
   role?: string // those who decide must have it
   needed?: number // how many must agree
   agreed?: number
@@ -63,13 +65,17 @@ export function ApprovalCard({ id, known, version, decide }: { id: string; known
   if (!a) return loaded.error ? <p class="bad">{loaded.error.message}</p> : <p class="soft">…</p>
   return (
     <article class="panel" aria-label={`approval of ${a.subject}`}>
-      <div class="row title"><h2><code>{a.subject}</code></h2><State state={a.status} /></div>
-      <p class="soft">
-        {a.job_id ? <a href={`#/jobs/${a.job_id}`}>job {a.job_id.slice(0, 8)}</a> : a.script}{a.script_hash && <> of <a href={`#/scripts/${a.script_hash}`}>script {a.script_hash.slice(0, 12)}</a></>}, requested {ago(a.created_at)}
-        {a.status === 'pending' && <>, denied automatically <Until time={Date.parse(a.expires_at)} /></>}
-        {a.decided_at && `, decided ${ago(a.decided_at)}${a.decided_by ? ` by ${a.decided_by}` : ''}, after ${duration(Date.parse(a.decided_at) - Date.parse(a.created_at))}`}
-      </p>
+      <div class="row title"><h2>{deedOf(a.subject, a.plan)}</h2>{a.status !== 'pending' && <State state={a.status} />}</div>
+      <p class="small soft"><code>{a.subject}</code><Lines plan={a.plan} /></p>
+      <dl class="facts">
+        <dt>Asked by</dt><dd>{a.script_hash ? <a href={`#/scripts/${a.script_hash}`}>{scriptOf(a)}</a> : scriptOf(a)}{a.job_id && <>, <a href={`#/jobs/${a.job_id}`}>in this run</a></>}{a.undoes_job && <>, which undoes <a href={`#/jobs/${a.undoes_job}`}>another run</a></>}{a.asked_by && <>, for {whoOf(a)}</>}</dd>
+        <dt>When</dt><dd>{when(a.created_at)}, {ago(a.created_at)}</dd>
+        {a.status === 'pending' && <><dt>Deadline</dt><dd>denied by itself {until(a.expires_at)}</dd></>}
+        {a.decided_at && <><dt>Decided</dt><dd>{when(a.decided_at)}{a.decided_by && ` by ${a.decided_by}`}, after {duration(Date.parse(a.decided_at) - Date.parse(a.created_at))}</dd></>}
+        {a.status === 'pending' && <><dt>Then</dt><dd>{a.job_id ? 'the run goes on' : 'the script goes on'}; denied, it gets an error there</dd></>}
+      </dl>
       <Deciders approval={a} />
+      {a.status === 'pending' && loaded.data && <p class="row small soft"><span class="good">●</span> the differences are those of now, read when this was opened <button type="button" class="quiet" onClick={loaded.reload}>Read again</button></p>}
       <Plan steps={a.plan} />
       {a.output && a.output.length > 0 && <details><summary class="soft">Output so far</summary><Output lines={a.output} /></details>}
       {!a.complete && <p class="warn">The plan is incomplete: {a.incomplete || 'the preview did not reach the end of the script'}.</p>}
@@ -86,6 +92,15 @@ export function ApprovalCard({ id, known, version, decide }: { id: string; known
       {a.outcome && <Outcome outcome={a.outcome} />}
     </article>
   )
+}
+
+/** For whom it asks. */
+export const whoOf = (a: { asked_by?: string }) => (a.asked_by === me.value?.name || (me.value?.open && a.asked_by === 'the owner of the machine') ? 'you' : a.asked_by)
+
+/** How many lines of files change. */
+export function Lines({ plan }: { plan: Planned[] }) {
+  const { added, removed } = linesOf(plan)
+  return added + removed > 0 ? <span> <span class="good">+{added}</span> <span class="bad">−{removed}</span></span> : null
 }
 
 /** Who has to agree, who has, and why the user may not. */

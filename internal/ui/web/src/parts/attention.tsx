@@ -1,5 +1,6 @@
 // What a person should look at, each with the action that mends it.
 import { may } from '../api'
+import { deedOf, scriptOf } from '../deed'
 import { ago, count, firstLine } from '../format'
 import { retry, type Upstream } from '../upstream'
 import { waiting } from '../waiting'
@@ -15,11 +16,11 @@ export function Attention({ servers }: { servers: Upstream[] }) {
   const nothing = approvals.length + bad.length + definitions + logins.length === 0
   return (
     <section class="panel attention" aria-label="Needs attention">
-      <h2>Needs attention</h2>
+      <h2>Needs you</h2>
       {nothing && <Hint>Nothing.</Hint>}
       {approvals.slice(0, 5).map((a) => (
         <article key={a.approval_id} aria-label={`approval of ${a.script || a.subject}`}>
-          <div><State state="pending" /> <b>{a.job_id ? `job ${a.job_id.slice(0, 8)}` : a.script || 'a script'}</b> wants to call <code>{a.subject}</code>{a.plan.length > 1 && ` and ${count(a.plan.length - 1, 'more change')}`} <span class="soft">{ago(a.created_at)}</span></div>
+          <div><b>{deedOf(a.subject, a.plan)}</b>{a.plan.length > 1 && ` and ${count(a.plan.length - 1, 'more change')}`}<span class="second">asked by {scriptOf(a)}, {ago(a.created_at)}, <code>{a.subject}</code></span></div>
           <a class="button" href={`#/approvals/${a.approval_id}`}>Review</a>
         </article>
       ))}

@@ -6,12 +6,16 @@ interface Props {
   title: string
   plain?: boolean // without the title as a heading
   wide?: boolean
+  stays?: () => boolean // whether Escape does not close it
   close: () => void
   children: ComponentChildren
 }
 
-export function Dialog({ title, plain, wide, close, children }: Props) {
+export function Dialog({ title, plain, wide, stays, close, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
   useLayoutEffect(() => dialog.current?.showModal(), [])
-  return <dialog ref={dialog} class={wide ? 'wider' : ''} aria-label={title} onClose={close}>{!plain && <h2>{title}</h2>}{children}</dialog>
+  const press = (e: KeyboardEvent) => {
+    if (e.key === 'Escape' && stays?.()) e.preventDefault()
+  }
+  return <dialog ref={dialog} class={wide ? 'wider' : ''} aria-label={title} onClose={close} onCancel={(e) => stays?.() && e.preventDefault()} onKeyDown={press}>{!plain && <h2>{title}</h2>}{children}</dialog>
 }

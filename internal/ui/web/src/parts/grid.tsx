@@ -2,7 +2,7 @@
 import { isNumeric } from '../contents'
 
 export function Grid({ rows: [head, ...rows], label }: { rows: string[][]; label: string }) {
-  const numeric = head.map((_, i) => isNumeric(rows, i))
+  const numeric = head.map((_, i) => i > 0 && isNumeric(rows, i))
   return (
     <div class="scroll" tabIndex={0} role="group" aria-label={label}>
       <table class="grid">

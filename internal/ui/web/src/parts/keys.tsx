@@ -1,11 +1,11 @@
 // API keys: all of the server, or those of one person.
 import { useState } from 'preact/hooks'
 import { get, may, post } from '../api'
-import { ago, day } from '../format'
+import { ago, until } from '../format'
 import { useData } from '../resource'
 import { attempt } from '../upstream'
-import { Copy } from './copy'
 import { Hint } from './hint'
+import { showToken } from './newtoken'
 import { State } from './state'
 import { Table, type Column } from './table'
 
@@ -45,33 +45,40 @@ const ofUser = () => Object.keys(scopes).filter(may)
 /** The keys at an address of the API: those of all, or those of the user. */
 export function Keys({ path, none }: { path: string; none: string }) {
   const { data, error, reload } = useData((s) => get<{ keys: Key[] }>(path, s), [path], ['key.'])
-  const [created, setCreated] = useState<Key>()
   const revoke = (k: Key) => void attempt(() => post(`${path}/${encodeURIComponent(k.id)}`, undefined, 'DELETE'), `${k.name} revoked`).then(reload)
-  const show = (key: Key) => {
-    setCreated(key)
+  const first = path === '/api/v1/keys' && data?.keys.length === 0
+  const show = async (key: Key) => {
+    await showToken(key, path, first)
     reload()
   }
   return (
     <>
       {error && <p class="bad">{error.message}</p>}
-      {created && <p class="notice" role="status">Key <code>{created.name}</code>, shown only once: <code class="secret breaks">{created.token}</code> <Copy text={created.token ?? ''}>Copy</Copy> <button type="button" onClick={() => setCreated(undefined)}>I have stored it</button></p>}
       {data?.keys.length === 0 && <Hint>{none}</Hint>}
       {data && data.keys.length > 0 && <Table label="Keys" rows={data.keys} columns={columns(revoke)} id={(k) => k.id} />}
-      {data && <NewKey key={String(data.keys.length === 0)} path={path} first={path === '/api/v1/keys' && data.keys.length === 0} created={show} />}
+      {data && <NewKey key={String(first)} path={path} first={first} created={show} />}
     </>
   )
 }
 
 function columns(revoke: (k: Key) => void): Column<Key>[] {
   return [
-    { name: 'Name', value: (k) => k.name, cell: (k) => <><b class="name breaks">{k.name}</b>{k.created && <div class="soft small">made {ago(k.created)}</div>}</> },
-    { name: 'State', value: (k) => k.state, cell: (k) => <State state={k.state} /> },
-    { name: 'Scopes', value: (k) => k.scopes.join(), cell: (k) => <>{k.scopes.join(', ')}<div class="soft small breaks">{restrictions(k)}</div></> },
-    { name: 'Last use', value: (k) => k.used ?? '', cell: (k) => <span class="soft">{k.used ? `used ${ago(k.used)}` : 'never used'}</span> },
-    { name: 'Expires', value: (k) => k.expires ?? '', cell: (k) => <span class="soft">{k.expires ? `until ${day(k.expires)}` : 'does not expire'}</span> },
-    { name: '(Actions)', cell: (k) => k.state === 'active' && (k.fixed ? <span class="soft">set in the configuration</span> : <button type="button" onClick={() => revoke(k)}>Revoke {k.name}</button>), class: 'row' },
+    { name: 'Key', value: (k) => k.name, cell: (k) => <><b class="name breaks">{k.name}</b>{k.created && <span class="second">made {ago(k.created)}</span>}</> },
+    { name: 'May', value: (k) => k.scopes.join(), cell: (k) => <>{rights(k.scopes)}<span class="second breaks">{restrictions(k)}</span></> },
+    { name: 'Last use', value: (k) => k.used ?? '', cell: (k) => <span class="soft">{k.used ? ago(k.used) : 'never'}</span> },
+    { name: 'Expires', value: (k) => k.expires ?? '', cell: (k) => (k.state === 'active' ? <span class="soft">{k.expires ? until(k.expires) : 'never'}</span> : <State state={k.state} />) },
+    { name: '(Actions)', cell: (k) => k.state === 'active' && (k.fixed ? <span class="soft">in luanette.toml</span> : <button type="button" aria-label={`Revoke ${k.name}`} onClick={() => revoke(k)}>Revoke</button>), class: 'num' },
   ]
 }
+
+/** What scopes permit, in a few words. */
+function rights(of: string[]): string {
+  if (of.includes('admin')) return 'do everything'
+  const text = of.map((s) => brief[s] ?? s).join(', ')
+  return text || 'nothing'
+}
+
+const brief: Record<string, string> = { read: 'see its own activity', mcp: 'use tools and scripts', chat: 'chat', observe: 'see what everybody does', org: 'manage its organisation', metrics: 'read metrics' }
 
 /** What a key is limited to, beside its scopes. */
 function restrictions(k: Key): string {
@@ -86,7 +93,7 @@ const lives: Record<string, string> = { '7d': '7 days', '30d': '30 days', '90d':
 const words = (text: string) => text.split(/[\s,]+/).filter(Boolean)
 
 /** The form for a new key. The first key of a server is an administrator's: from then on everybody needs one. */
-function NewKey({ path, first, created }: { path: string; first: boolean; created: (key: Key) => void }) {
+function NewKey({ path, first, created }: { path: string; first: boolean; created: (key: Key) => Promise<void> }) {
   const [chosen, setChosen] = useState<string[]>(() => first ? ['admin'] : ofUser().filter((s) => s === 'read' || s === 'mcp'))
   const [life, setLife] = useState('90d')
   const forAll = path === '/api/v1/keys' // those of the user have their organisation
@@ -95,17 +102,17 @@ function NewKey({ path, first, created }: { path: string; first: boolean; create
     const limits = Object.fromEntries(['rate', 'concurrent', 'budget'].map((n) => [n, Number(given(n))]).filter(([, n]) => n))
     const texts = Object.fromEntries([['namespaces', words(given('namespaces'))], ['tools', words(given('tools'))], ['org', given('org')]].filter(([, v]) => v.length > 0))
     await attempt(async () => {
-      created(await post<Key>(path, { name: given('name'), scopes: chosen, expires: life === 'day' ? given('day') : life, ...limits, ...texts }))
+      await created(await post<Key>(path, { name: given('name'), scopes: chosen, expires: life === 'day' ? given('day') : life, ...limits, ...texts }))
       form.reset()
     })
   }
   const number = (name: string, label: string) => <label>{label}<input name={name} type="number" min={1} class="short" /></label>
   return (
     <form class="newkey" onSubmit={(e) => { e.preventDefault(); void create(e.currentTarget) }}>
-      <label>Name of a new key<input name="name" required placeholder="laptop" /></label>
-      <fieldset><legend>Scopes</legend>
-        <div class="row">{ofUser().map((s) => <label key={s} title={scopes[s]}><input type="checkbox" checked={chosen.includes(s)} onChange={() => setChosen(chosen.includes(s) ? chosen.filter((x) => x !== s) : [...chosen, s])} /> {s}</label>)}</div>
-      </fieldset>
+      <label>Name of a new key<input name="name" required placeholder={first ? 'administrator' : 'laptop'} /></label>
+      {first ? <p class="soft">It may do everything: whoever has it administers this server.</p> : <fieldset><legend>It may</legend>
+        <div class="row">{ofUser().map((s) => <label key={s} title={`${s}: ${scopes[s]}`}><input type="checkbox" checked={chosen.includes(s)} onChange={() => setChosen(chosen.includes(s) ? chosen.filter((x) => x !== s) : [...chosen, s])} /> {s === 'admin' ? 'do everything' : brief[s] ?? s}</label>)}</div>
+      </fieldset>}
       <label>Expires<select value={life} onChange={(e) => setLife(e.currentTarget.value)}>{Object.entries(lives).map(([v, text]) => <option key={v} value={v}>{text}</option>)}</select></label>
       {life === 'day' && <label>Day<input name="day" type="date" required min={new Date().toISOString().slice(0, 10)} /></label>}
       <details><summary>Restrict it</summary>

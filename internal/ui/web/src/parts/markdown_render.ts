@@ -34,7 +34,7 @@ purify.addHook('uponSanitizeAttribute', (node, data) => {
 })
 
 purify.addHook('afterSanitizeAttributes', (node) => {
-  if (node.tagName === 'A' && node.hasAttribute('href')) {
+  if (node.tagName === 'A' && node.hasAttribute('href') && !node.getAttribute('href')!.startsWith('#/docs/')) {
     node.setAttribute('target', '_blank')
     node.setAttribute('rel', 'noopener noreferrer nofollow')
   }

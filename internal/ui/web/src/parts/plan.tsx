@@ -1,4 +1,5 @@
 // The plan of a script: its effects in order, with their arguments.
+import type { ComponentChildren } from 'preact'
 import { size } from '../format'
 import { Hint } from './hint'
 
@@ -21,7 +22,7 @@ export function Plan({ steps }: { steps: Planned[] }) {
         <li key={i} value={p.number}>
           <code>{p.action ?? p.effect}</code>{p.uncertain && <span class="warn small"> depends on a mocked result</span>}
           {p.arguments && Object.keys(p.arguments).length > 0 && (
-            <dl>{Object.entries(p.arguments).map(([name, value]) => <div key={name}><dt>{name}</dt><dd><Argument value={value} /></dd></div>)}</dl>
+            <Folded when={!!p.diff}><dl>{Object.entries(p.arguments).map(([name, value]) => <div key={name}><dt>{name}</dt><dd><Argument value={value} /></dd></div>)}</dl></Folded>
           )}
           {p.diff && <UnifiedDiff text={p.diff} />}
           {p.unread && <p class="warn small">What the file has now is not shown: {p.unread}. The arguments have what it gets.</p>}
@@ -29,6 +30,11 @@ export function Plan({ steps }: { steps: Planned[] }) {
       ))}
     </ol>
   )
+}
+
+/** What the difference shows already is folded. */
+function Folded({ when, children }: { when: boolean; children: ComponentChildren }) {
+  return when ? <details class="small"><summary class="soft">Arguments</summary>{children}</details> : <>{children}</>
 }
 
 /** A unified diff with its lines coloured. */

@@ -7,7 +7,7 @@ const classes: Record<string, string> = {
 }
 
 /** States that are shown by another name. */
-const labels: Record<string, string> = { held: 'awaiting review', removed: 'disabled', needs_login: 'needs your login', none: 'needs your login', complete: 'done', pending: 'waits to start', waiting: 'waits' }
+const labels: Record<string, string> = { held: 'awaiting review', removed: 'disabled', needs_login: 'needs your login', none: 'needs your login', complete: 'done', pending: 'queued', waiting: 'waits' }
 
 /** The word for a state. */
 export const stateWord = (state: string): string => labels[state] ?? state.replaceAll('_', ' ')

@@ -16,6 +16,8 @@ export interface Page {
   view: ComponentType<Address>
   scope?: string // the scope that it needs, beside read
   shown?: () => boolean // whether it is of use here
+  off?: string // why it is not, if something is to be switched on
+  hidden?: boolean // not in the side bar: the help leads to it
   within?: string // the page whose entry of the side bar it belongs to
 }
 
@@ -42,6 +44,7 @@ const later = {
   you: lazy<Address>(() => import('../pages/manage').then((m) => m.You)),
   usage: lazy<Address>(() => import('../pages/manage').then((m) => m.Usage)),
   settings: lazy<Address>(() => import('../pages/manage').then((m) => m.Settings)),
+  docs: lazy<Address>(() => import('../pages/docs').then((m) => m.Docs)),
 }
 
 export const groups: Group[] = [
@@ -62,7 +65,7 @@ export const groups: Group[] = [
       { path: 'scripts', title: 'Scripts', key: 'c', view: later.scripts, within: 'library' },
       { path: 'artifacts', title: 'Artifacts', key: 'f', view: later.artifacts, within: 'library' },
       { path: 'jobs', title: 'Jobs', key: 'j', view: later.jobs },
-      { path: 'timeline', title: 'Timeline', key: 'm', view: later.timeline },
+      { path: 'timeline', title: 'Timeline', key: 'm', view: later.timeline, shown: () => !!me.value?.has?.includes('music'), off: 'The timeline plays what the music tools make. They are off here: set `enabled = true` in `[music]` of luanette.toml, and start the server again.' },
     ],
   },
   { title: 'Talk', pages: [{ path: 'chat', title: 'Chat', key: 'h', view: later.chat }] },
@@ -81,6 +84,7 @@ export const groups: Group[] = [
       { path: 'people', title: 'People and keys', key: 'k', view: later.people, scope: 'admin' },
       { path: 'usage', title: 'Usage', key: 'y', view: later.usage, scope: 'chat' },
       { path: 'settings', title: 'Settings', key: ',', view: later.settings },
+      { path: 'docs', title: 'Documentation', key: 'd', view: later.docs, hidden: true },
     ],
   },
 ]
@@ -93,6 +97,9 @@ export function visiblePages(): Page[] {
 export function isVisible(page: Page): boolean {
   return (page.scope === undefined || may(page.scope)) && page.shown?.() !== false
 }
+
+/** Why a page is not of use here, if something is to be switched on. */
+export const offBecause = (path: string) => groups.flatMap((g) => g.pages).find((p) => p.path === path && p.shown?.() === false)?.off
 
 /** Begins to load the page that an address names. */
 export function loadPage(path: string): void {

@@ -1,6 +1,7 @@
 // Ctrl K: go to a page or a server, run a tool or a script, connect a server.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { may } from '../api'
+import { addressOf, find } from '../manual'
 import { call } from '../mcp'
 import type { Way } from '../parts/connect'
 import { useData } from '../resource'
@@ -51,14 +52,16 @@ function pasted(text: string): Entry[] {
 
 /** The tools and scripts that match. The server ranks them as it does for agents. */
 async function search(query: string, signal: AbortSignal): Promise<Entry[]> {
-  if (query.trim() === '' || !may('mcp')) return []
-  const [tools, scripts] = await Promise.allSettled([
-    call<{ tools: { name: string; description: string }[] }>('search_tools', { query, limit: 8 }, signal),
-    call<{ scripts: { name: string; hash: string; description?: string }[] }>('script_search', { vibe: query, limit: 5 }, signal),
+  if (query.trim() === '') return []
+  const [docs, tools, scripts] = await Promise.allSettled([
+    find(query, signal),
+    !may('mcp') ? { tools: [] } : call<{ tools: { name: string; description: string }[] }>('search_tools', { query, limit: 8 }, signal),
+    !may('mcp') ? { scripts: [] } : call<{ scripts: { name: string; hash: string; description?: string }[] }>('script_search', { vibe: query, limit: 5 }, signal),
   ])
   return [
     ...(tools.status === 'fulfilled' ? tools.value.tools : []).map((t) => ({ kind: 'run tool', text: t.name, detail: t.description, step: { tool: t.name } })),
     ...(scripts.status === 'fulfilled' ? scripts.value.scripts ?? [] : []).map((s) => ({ kind: 'run script', text: s.name || s.hash.slice(0, 12), detail: s.description, step: { script: { hash: s.hash, name: s.name || s.hash.slice(0, 12) } } })),
+    ...(docs.status === 'fulfilled' ? docs.value.slice(0, 4) : []).map((f) => ({ kind: 'help', text: f.title, detail: f.title === f.page ? f.excerpt : f.page, act: () => go(addressOf(f.path, f.anchor).slice(2)) })),
   ]
 }
 

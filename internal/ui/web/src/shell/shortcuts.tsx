@@ -1,6 +1,5 @@
 // Keys that work on every page, and the list of them.
 import { useLayoutEffect } from 'preact/hooks'
-import { Dialog } from '../parts/dialog'
 import { go } from '../route'
 import { visiblePages } from './pages'
 
@@ -59,18 +58,4 @@ function focusSearch(): boolean {
   const field = document.querySelector<HTMLInputElement>('main input[type=search]')
   field?.focus()
   return field !== null
-}
-
-export function Help({ close }: { close: () => void }) {
-  const rows: [string, string][] = [
-    ['Ctrl K', 'search and commands'], ['/', 'search on this page'], ['?', 'this list'], ['Esc', 'close'],
-    ['j, k', 'next, previous (approvals)'], ['a, d', 'allow, deny (approvals)'], ['Ctrl Enter', 'run (playground)'],
-    ...visiblePages().map((p): [string, string] => [`g ${p.key}`, p.title]),
-  ]
-  return (
-    <Dialog title="Keys" close={close}>
-      <dl class="keys">{rows.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
-      <div class="row actions"><button type="button" onClick={close}>Close</button></div>
-    </Dialog>
-  )
 }

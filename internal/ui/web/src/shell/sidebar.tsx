@@ -10,7 +10,7 @@ import { Icon, Mark } from './icon'
 import { groups, isVisible, type Page } from './pages'
 import { density, densities, theme, themes } from './preferences'
 
-export function Sidebar({ current, search }: { current?: Page; search: () => void }) {
+export function Sidebar({ current, search, help }: { current?: Page; search: () => void; help: () => void }) {
   const [open, setOpen] = useState(false)
   useEffect(() => setOpen(false), [route.value])
   useWaiting()
@@ -28,7 +28,7 @@ export function Sidebar({ current, search }: { current?: Page; search: () => voi
           {groups.map((g) => (
             <ul key={g.title} aria-label={g.title}>
               {g.title && <li class="group" aria-hidden="true">{g.title}</li>}
-              {g.pages.filter((p) => isVisible(p) && !p.within).map((p) => (
+              {g.pages.filter((p) => isVisible(p) && !p.within && !p.hidden).map((p) => (
                 <li key={p.path}>
                   <a href={`#/${p.path}`} aria-current={p.path === (current?.within ?? current?.path) ? 'page' : undefined}>
                     <Icon name={p.path} />{p.title}
@@ -40,6 +40,7 @@ export function Sidebar({ current, search }: { current?: Page; search: () => voi
           ))}
         </nav>
         <div class="foot">
+          <button type="button" class="entry" onClick={help}><Icon name="help" />Help <kbd>?</kbd></button>
           {(me.value?.orgs?.length ?? 0) > 1 && <label class="preference">Organisation<OrgChoice /></label>}
           <Preference name="Colours" values={themes} value={theme.value} change={(v) => (theme.value = v)} />
           <Preference name="Density" values={densities} value={density.value} change={(v) => (density.value = v)} />
