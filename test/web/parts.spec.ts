@@ -7,6 +7,7 @@ import { describe, latestLines } from '../../internal/ui/web/src/describe'
 import { isNumeric, readTable, tableOf, textOf, typeName, viewOf } from '../../internal/ui/web/src/contents'
 import { aboutOf, beginning, isInternal, nameOf, rowsOf } from '../../internal/ui/web/src/jobs/steps'
 import { anchorOf, linked, part } from '../../internal/ui/web/src/manual'
+import { inWords } from '../../internal/ui/web/src/cron'
 import { deedOf, linesOf } from '../../internal/ui/web/src/deed'
 import { duration, moment, until, when } from '../../internal/ui/web/src/format'
 
@@ -86,6 +87,11 @@ test('a request for approval is said as a deed', () => {
   expect(deedOf('far.script_store', [{ arguments: { content: 'return 1' } }])).toBe('Script store return 1')
   expect(deedOf('github.deleteBranch', [])).toBe('Delete branch')
   expect(linesOf([{ diff: '--- a\n+++ b\n@@ -1 +1,2 @@\n-x\n+y\n+z' }, {}])).toEqual({ added: 2, removed: 1 })
+})
+
+test('schedules are said in words', () => {
+  expect(['0 7 * * 1-5', '30 9 * * *', '*/15 * * * *', '5 * * * *', '0 8 1 * *', '0 8 * * mon,3', '@every 1h30m', '@daily', '0 7 * 2 *', '0 7-9 * * *', 'nonsense'].map(inWords)).toEqual([
+    'on weekdays at 07:00', 'every day at 09:30', 'every 15 minutes', 'every hour at 5 min past', 'on the 1st of each month at 08:00', 'on Mondays and Wednesdays at 08:00', 'every 1 h 30 min', 'every day at 00:00', undefined, undefined, undefined])
 })
 
 test('events are delivered in batches', () => {

@@ -103,7 +103,7 @@ test('keys open pages, the search and their list', async ({ page }) => {
   await page.keyboard.press('?')
   const help = page.getByRole('complementary', { name: 'Help' })
   await expect(help.getByRole('region', { name: 'Keys' })).toContainText('Playground')
-  await expect(help.getByRole('region', { name: 'About this page' })).toContainText('undo', { ignoreCase: true })
+  await expect(help.getByRole('region', { name: 'About this page' })).toContainText('A job is a script')
   await help.getByLabel('Search the documentation').fill('schedule')
   await expect(help.getByRole('list', { name: 'Found' }).getByRole('link').first()).toBeVisible()
   await look(page, 'help')

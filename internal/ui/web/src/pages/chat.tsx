@@ -5,6 +5,7 @@ import { changes, copy, load, loadList, loadModel, newID, remove, send, stop, tu
 import { Exchange } from '../chat/turn'
 import { ago } from '../format'
 import { Ask } from '../parts/ask'
+import { Command } from '../parts/command'
 import { notify } from '../parts/notices'
 import { SharedMark, ShareButton } from '../parts/share'
 import { useData } from '../resource'
@@ -42,8 +43,7 @@ export function Chat({ rest }: { rest: string }) {
         {current && <div class="row"><ShareButton kind="conversation" id={id} name={current.title} of={current} /></div>}
         <Log turns={list}>
           {stored.error && <p class="bad">{stored.error.message}</p>}
-          {list.length === 0 && (rest && turns.value === undefined && !stored.error ? <p class="soft">…</p> : <Welcome ask={(text) => say(text, [], '')} ready={model?.configured === true} />)}
-          {model && !model.configured && <p class="bad">It needs a model: {model.problem}</p>}
+          {list.length === 0 && (rest && turns.value === undefined && !stored.error ? <p class="soft">…</p> : model && !model.configured ? <SetUp problem={model.problem} /> : <Welcome ask={(text) => say(text, [], '')} ready={model?.configured === true} />)}
           {list.map((t) => <Exchange key={t.key} turn={t} retry={mayRetry(t) && !current?.shared ? () => say(t.question, t.files, '', t.key) : undefined} />)}
           {!current?.shared && <Approvals key={id} results={list.flatMap((t) => t.pieces).map((p) => p.call?.result ?? '').join('\n')} since={running?.began} />}
         </Log>
@@ -76,6 +76,24 @@ function Log({ turns, children }: { turns: Turn[]; children: preact.ComponentChi
     count.current = turns.length
   }, [turns])
   return <div class="log" role="log" aria-live="polite" aria-label="Messages">{children}<div ref={end} class="logend" /></div>
+}
+
+/** How a server without a model gets one: a local one costs nothing and needs no key. */
+function SetUp({ problem }: { problem?: string }) {
+  return (
+    <section class="setup" aria-label="Set up a model">
+      <h2>The chat needs a model</h2>
+      <p class="soft">Your agents work without it. With a model you can ask for things here, too: it uses every connected tool, and what changes something waits for your approval where the policy says so.</p>
+      <h3>A model on this machine</h3>
+      <p class="soft small">Ollama, LM Studio, llama.cpp and vLLM all have this API. Put this into <code>luanette.toml</code>, with the model that you have:</p>
+      <Command text={'[chat]\nprovider = "openai"\nbase_url = "http://127.0.0.1:11434/v1"\nmodel = "qwen3"'} />
+      <h3>Claude, or another provider</h3>
+      <p class="soft small">Start the server with the key in its environment. It is not stored.</p>
+      <Command text="export ANTHROPIC_API_KEY=…" />
+      <p><a href="#/docs/chat?at=models">All providers and settings</a></p>
+      {problem && <details class="small soft"><summary>What the server says</summary><p>{problem}</p></details>}
+    </section>
+  )
 }
 
 const ideas = ['What can you do here?', 'Which servers and tools are connected?', 'Write a script that finds the slowest tool of the last hour.']

@@ -43,6 +43,7 @@ export function Overview() {
       {error && <p class="bad">{error.message}</p>}
       <AddedNotes />
       {list && calls.data && progress && <FirstSteps servers={list.length} calls={calls.data.total.calls} progress={progress} added={servers.reload} />}
+      {list && list.length > 0 && <Attention servers={list} />}
       {traffic && (
         <div class="segments" role="group" aria-label="Span">
           {Object.entries(spans).map(([key, text]) => <button key={key} type="button" aria-pressed={key === span} onClick={() => setSpan(key)}>{text}</button>)}
@@ -50,7 +51,7 @@ export function Overview() {
       )}
       {traffic}
       {stage > 2 && <Nodes cluster={nodes.data} />}
-      {stage > 2 && <section class="panel" aria-label="Events"><h2>Events</h2><Feed /></section>}
+      {stage > 2 && list && list.length > 0 && <section class="panel" aria-label="Events"><h2>Events</h2><Feed /></section>}
     </>
   )
 }
@@ -61,16 +62,13 @@ function Traffic({ report, servers, jobs, stage }: { report: Report; servers: Up
     <>
       <Numbers report={report} servers={servers} jobs={jobs} />
       <div class="columns wide-first">
-        <section class="panel" aria-label="Calls"><h2>Calls and errors per second</h2><CallsChart report={report} /></section>
-        <Attention servers={servers} />
+        <section class="panel" aria-label="Calls"><h2>Calls per second <span class="legend small soft"><i class="bar" /> calls <i class="bar bad" /> failed</span></h2><CallsChart report={report} /></section>
+        <section class="panel" aria-label="Tools by calls"><h2>Busiest tools, last hour</h2><TopTools report={report} /></section>
       </div>
       {stage > 0 && (
-        <div class="columns">
-          <section class="panel" aria-label="Latency"><h2>Latency</h2><LatencyChart times={timesOf(report)} points={report.points} /></section>
-          <section class="panel" aria-label="Tools by calls"><h2>Tools by calls, last hour</h2><TopTools report={report} /></section>
-        </div>
+        <section class="panel" aria-label="Latency"><h2>Latency: half of the calls (p50), and 95 of 100 (p95), were faster</h2><LatencyChart times={timesOf(report)} points={report.points} /></section>
       )}
-      {stage > 1 && <section class="panel" aria-label="Servers"><h2>Servers, most troubled first</h2><Table label="Servers" rows={servers} columns={serverColumns(report)} id={(u) => u.namespace} first={10} /></section>}
+      {stage > 1 && <section class="panel" aria-label="Servers"><h2>Servers</h2><Table label="Servers" rows={servers} columns={serverColumns(report)} id={(u) => u.namespace} first={10} /></section>}
     </>
   )
 }

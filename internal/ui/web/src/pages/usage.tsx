@@ -1,7 +1,7 @@
 import { get, getIfAny, me, post } from '../api'
 import { user, type Usage as Tokens } from '../chat/conversation'
 import { dollars } from '../chat/turn'
-import { ago, count, moment } from '../format'
+import { ago, count, when } from '../format'
 import { Chart } from '../parts/chart'
 import { Hint } from '../parts/hint'
 import { Until } from '../parts/now'
@@ -107,7 +107,7 @@ function Shown({ report: r, choose }: { report: Report; choose: (who: string) =>
         <li><span class="number"><b>{number(r.total.output_tokens)}</b>output tokens</span></li>
       </ul>
       <Budgets list={r.budgets} />
-      {days.length > 1 && (
+      {days.length > 0 && (
         <section class="panel" aria-label="Cost per day"><h2>Cost per day</h2>
           <Chart label="cost per day" times={days.map((d) => Date.parse(d.day) / 1000)} lines={[{ label: 'cost', values: days.map((d) => d.cost_usd), colour: '--accent', kind: 'bars' }]} format={dollars} />
         </section>
@@ -131,7 +131,7 @@ function sums<T extends Spent>(): Column<T>[] {
 }
 
 const turnColumns: Column<Report['turns'][number]>[] = [
-  { name: 'Time', value: (t) => t.began, cell: (t) => <time dateTime={t.began}>{moment(t.began)}</time> },
+  { name: 'Time', value: (t) => t.began, cell: (t) => <time dateTime={t.began}>{when(t.began)}</time> },
   { name: 'Person', value: (t) => t.user_id, cell: (t) => t.user_id },
   { name: 'Model', value: (t) => t.model, cell: (t) => <span class="mono">{t.model}</span> },
   { name: 'Requests', value: (t) => t.requests, cell: (t) => t.requests, number: true },

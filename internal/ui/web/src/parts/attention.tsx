@@ -14,10 +14,10 @@ export function Attention({ servers }: { servers: Upstream[] }) {
   const bad = servers.filter((u) => u.wanted !== false && (troubled.has(u.state) || u.refusing_ms !== undefined))
   const { approvals, definitions, logins } = waiting.value ?? { approvals: [], definitions: 0, logins: [] }
   const nothing = approvals.length + bad.length + definitions + logins.length === 0
+  if (nothing) return null
   return (
     <section class="panel attention" aria-label="Needs attention">
       <h2>Needs you</h2>
-      {nothing && <Hint>Nothing.</Hint>}
       {approvals.slice(0, 5).map((a) => (
         <article key={a.approval_id} aria-label={`approval of ${a.script || a.subject}`}>
           <div><b>{deedOf(a.subject, a.plan)}</b>{a.plan.length > 1 && ` and ${count(a.plan.length - 1, 'more change')}`}<span class="second">asked by {scriptOf(a)}, {ago(a.created_at)}, <code>{a.subject}</code></span></div>

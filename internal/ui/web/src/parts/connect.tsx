@@ -15,15 +15,22 @@ const ways = { url: 'URL', command: 'Command or JSON', api: 'API', registry: 'Re
 export type Way = keyof typeof ways
 
 export function Connect({ way, close }: { way?: Way; close: () => void }) {
-  return <Dialog title="Connect a server" wide close={close}><AddServer way={way} done={close} cancel={close} /></Dialog>
+  return <Dialog title="Connect a server" wide close={close}><AddServer way={way ?? 'url'} done={close} cancel={close} /></Dialog>
 }
 
 /** The ways to add a server. `done` is called when one was added. A text that is pasted chooses the way that it is meant for. */
-export function AddServer({ way = 'url', given = '', done, cancel }: { way?: Way; given?: string; done: () => void; cancel?: () => void }) {
-  const [chosen, setChosen] = useState<Way>(way in ways ? way : 'url')
+export function AddServer({ way, given = '', done, cancel }: { way?: Way; given?: string; done: () => void; cancel?: () => void }) {
+  const [picked, setChosen] = useState<Way | undefined>(way && way in ways ? way : undefined)
   const [text, setText] = useState(given)
   const setup = useData(loadSetup, [])
   const local = setup.data?.programs ?? true
+  // What other clients have is the quickest; without any, a command is what documentation shows.
+  const elsewhere = useData((s) => (setup.data?.programs ? loadCandidates(s) : Promise.resolve([])), [setup.data?.programs])
+  const fresh = elsewhere.data?.filter((c) => c.state === 'new').length ?? 0
+  const chosen = picked ?? (fresh > 0 ? 'clients' : 'command')
+  if (!picked && !(setup.data ?? setup.error)) return <p class="soft">…</p>
+  if (!picked && !(elsewhere.data ?? elsewhere.error)) return <p class="soft">…</p>
+  const offered = Object.entries(ways).filter(([key]) => key !== 'clients' || chosen === 'clients' || !local || (elsewhere.data?.length ?? 0) > 0)
   const meant = kindOf(text)
   const paste = (e: ClipboardEvent) => {
     const given = e.clipboardData?.getData('text').trim() ?? ''
@@ -36,7 +43,7 @@ export function AddServer({ way = 'url', given = '', done, cancel }: { way?: Way
   return (
     <>
       <div class="segments" role="tablist" aria-label="Ways to add a server">
-        {Object.entries(ways).map(([key, text]) => <button key={key} type="button" role="tab" aria-selected={key === chosen} onClick={() => setChosen(key as Way)}>{text}</button>)}
+        {offered.map(([key, text]) => <button key={key} type="button" role="tab" aria-selected={key === chosen} onClick={() => setChosen(key as Way)}>{text}{key === 'clients' && fresh > 0 && <span class="count"> {fresh}</span>}</button>)}
       </div>
       <div role="tabpanel" aria-label={ways[chosen]} onPaste={paste}>
         {meant && meant !== chosen && typed.has(chosen) && <p class="notice" role="status">This looks like {about[meant]}. <button type="button" onClick={() => setChosen(meant)}>Add it as that</button></p>}
@@ -105,7 +112,7 @@ function Import({ done }: { done: () => void }) {
   if (error) return <p class="bad">{error.message}</p>
   return (
     <form onSubmit={(e) => { e.preventDefault(); attempt(async () => `${(await importServers({ names: chosen.map((c) => c.name), inputs })).join(', ')} imported, connecting`) }}>
-      {data?.length === 0 && <Hint>No other client on this machine has servers.</Hint>}
+      {data?.length === 0 && <Hint>No other client on this machine has servers. Choose another way above.</Hint>}
       <ul class="list" aria-label="Servers of other clients">
         {data?.map((c, i) => (
           <li key={i}>
@@ -118,7 +125,7 @@ function Import({ done }: { done: () => void }) {
         ))}
       </ul>
       {failure && <p class="bad" role="alert">{failure}</p>}
-      <div class="row actions"><button class="main" type="submit" disabled={busy || chosen.length === 0}>Import {chosen.length}</button></div>
+      {possible.length > 0 && <div class="row actions"><button class="main" type="submit" disabled={busy || chosen.length === 0}>{chosen.length > 0 ? `Import ${chosen.length}` : 'Choose what to import'}</button></div>}
     </form>
   )
 }

@@ -50,16 +50,16 @@ export function FirstSteps({ servers, calls, progress, added }: { servers: numbe
   if (servers > 0 && (hidden.value || done)) return null
   return (
     <section class="panel steps" aria-label="First steps">
-      <div class="row spread"><h2>Three steps</h2>{servers > 0 && <button type="button" onClick={hide}>Hide</button>}</div>
+      <div class="row spread"><div><h2>All tools of your agent, in one place</h2><p class="soft small">Luanette stands between your agent and its tool servers: the agent sees a few tools instead of hundreds, and you see what it does.</p></div>{servers > 0 && <button type="button" onClick={hide}>Hide</button>}</div>
       <Step number={1} done={servers > 0} title={servers > 0 ? 'A server is added' : 'Add a server'}>
-        {servers === 0 && (may('admin') ? <AddServer way="clients" done={added} /> : <p>An administrator adds servers.</p>)}
+        {servers === 0 && (may('admin') ? <AddServer done={added} /> : <p>An administrator adds servers.</p>)}
       </Step>
       <Step number={2} done={clients.length > 0} title="Connect your agent">
         {clients.length === 0 && <Clients all={setup?.clients ?? []} />}
         <p class={clients.length > 0 ? 'good' : 'soft'} role="status">{clients.length > 0 ? `connected: ${clients.map((c) => `${c.name} ${c.version ?? ''}`.trim()).join(', ')}` : 'waiting for it to connect…'}</p>
       </Step>
-      <Step number={3} done={calls > 0} title="Try a tool">
-        {calls === 0 && <p>Ask your agent for something that a server can do, or <a href="#/tools">try a tool here</a>.</p>}
+      <Step number={3} done={calls > 0} title={calls > 0 ? 'The first call arrived' : 'See its first call'}>
+        {calls === 0 && <><p>Ask your agent, and watch the call arrive here:</p><Command text="Which tools do you have through Luanette? Try one that only reads." /><p class="soft">Or <a href="#/tools">try a tool on this page</a>.</p></>}
       </Step>
     </section>
   )

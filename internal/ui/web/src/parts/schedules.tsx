@@ -1,4 +1,5 @@
 // The schedules that start jobs.
+import { inWords } from '../cron'
 import { when } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
@@ -38,7 +39,7 @@ export function Schedules({ whole = false }: { whole?: boolean }) {
           {data.schedules.map((s) => (
             <tr key={s.schedule_id}>
               <td>{s.script_hash ? <a href={`#/scripts/${s.script_hash}`}>{s.name || s.script_hash.slice(0, 12)}</a> : s.name} <SharedMark kind="schedule" of={s} /></td>
-              <td><code>{s.schedule}</code> {s.timezone && <span class="soft">{s.timezone}</span>}</td>
+              <td>{inWords(s.schedule) ?? ''} <code class="soft">{s.schedule}</code> {s.timezone && <span class="soft">{s.timezone}</span>}</td>
               <td>{s.paused ? <State state="paused" /> : s.next_run && <Until time={s.next_run * 1000} />}</td>
               <td>{s.last_run && (s.last_job_id ? <a href={`#/jobs/${s.last_job_id}`}>{when(s.last_run * 1000)}</a> : when(s.last_run * 1000))}</td>
               <td class="num" data-label="Started">{s.started}{s.skipped ? `, ${s.skipped} skipped` : ''}</td>
