@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/approvaltools"
 	"github.com/luanette/luanette/internal/builtin/jobtools"
+	"github.com/luanette/luanette/internal/builtin/offertools"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/builtin/servertools"
@@ -187,7 +188,7 @@ func open(t *testing.T) toolFixture {
 		offer("music", map[string]string{"orpheus_generate": `{"type":"object"}`})
 	c := catalog.New(catalog.Options{Sources: []tool.Source{s}})
 	scriptFixture := newStudy(t, c)
-	set := toolset.NewSet("", servertools.Tools(s, c, nil, nil), searchtools.Tools(c, findable(scriptFixture)),
+	set := toolset.NewSet("", servertools.Tools(s, c, nil, nil), offertools.Tools(nil), searchtools.Tools(c, findable(scriptFixture)),
 		scripttools.Tools(scriptFixture.runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
 		builtin.Results(scriptFixture.results, builtin.DefaultShown),
 		scripttools.Sessions(scriptFixture.sessions),

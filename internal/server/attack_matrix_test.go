@@ -37,6 +37,7 @@ var matrixTools = map[string]string{
 	"lua_describe": `{"script_hash":"HASH"}`, "lua_eval": `{"code":"return mark","session_id":"SESSION"}`, "lua_execute": `{"script_hash":"000000000000"}`,
 	"lua_help": `{}`, "lua_preview": `{"code":"return 1","session_id":"SESSION"}`,
 	"mcp_connect": `{"namespace":"x","url":"http://127.0.0.1:1/mcp"}`, "mcp_disconnect": `{"namespace":"x"}`, "mcp_list_upstreams": `{}`, "mcp_status": `{}`,
+	"prompt_get": `{"name":"explain-script","arguments":{"script":"HASH"}}`, "resource_read": `{"uri":"lua://jobs/JOB"}`, "resource_search": `{}`,
 	"result_read":   `{"handle":"$r1","count":10}`,
 	"schedule_list": `{}`, "schedule_pause": `{"schedule_id":"SCHEDULE"}`, "schedule_remove": `{"schedule_id":"SCHEDULE"}`, "schedule_resume": `{"schedule_id":"SCHEDULE"}`,
 	"script_get": `{"script_hash":"HASH"}`, "script_history": `{"name":"none"}`, "script_publish": `{"script_hash":"000000000000"}`, "script_search": `{}`,

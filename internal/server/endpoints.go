@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/approvaltools"
 	"github.com/luanette/luanette/internal/builtin/jobtools"
+	"github.com/luanette/luanette/internal/builtin/offertools"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/builtin/servertools"
@@ -55,6 +56,7 @@ func (in *parts) registerTools() {
 	families := [][]toolset.Tool{
 		servertools.Tools(in.upstreams, in.catalog, servertools.AllowHosts(in.config.MCP.AllowedHosts), in.orgUpstreams()),
 		searchtools.Tools(in.catalog, searchtools.Options{Shapes: in.results, Reads: in.policy.Reads, Await: in.awaitTools}),
+		offertools.Tools(in.offers),
 		builtin.Results(in.results, in.config.MCP.ResultKB<<10),
 		scripttools.Tools(in.scripts.runner, in.scripts.store, in.scripts.published, in.scripts.sessions),
 		scripttools.Sessions(in.scripts.sessions),
@@ -76,14 +78,14 @@ func (in *parts) registerTools() {
 
 // newHub builds the MCP endpoint.
 func newHub(in *parts) *hub.Hub {
-	exposed, all := in.catalog.Exposed(), in.offers()
+	exposed := in.catalog.Exposed()
 	return hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: in.options.Version,
 		Instructions: builtin.Instructions(),
 		Tools:        in.menu,
 		Menus:        builtin.Menus,
 		HubMenu:      builtin.MenuFull,
-		Offers:       all,
+		Offers:       in.offers,
 		Tasks:        in.jobTasks(),
 		RelayedTasks: in.tasks.Hub(),
 		Upstreams:    peers{in.upstreams, in},
@@ -91,7 +93,7 @@ func newHub(in *parts) *hub.Hub {
 		Logins:       in.loginService,
 		SessionStore: in.sessionStore,
 		Nodes:        in.hubNodes(),
-		Changes:      all.Changes(builtin.Changes(exposed, in.bus)),
+		Changes:      in.offers.Changes(builtin.Changes(exposed, in.bus)),
 		Principal:    caller,
 		Origins:      in.config.MCP.AllowedOrigins,
 		Proxies:      in.config.Browsers().Proxies,
@@ -101,8 +103,8 @@ func newHub(in *parts) *hub.Hub {
 	})
 }
 
-// offers are all resources and prompts at /mcp.
-func (in *parts) offers() *offers.Offers {
+// openOffers joins all resources and prompts at /mcp.
+func (in *parts) openOffers() *offers.Offers {
 	all := offers.New(offers.Options{
 		Resources: in.resources(), Prompts: in.prompts(), Completer: in.completions(), Upstreams: peers{in.upstreams, in}, Links: in.links,
 	})

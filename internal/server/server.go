@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/mcp/offers"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/ui/web"
 )
@@ -47,7 +48,8 @@ type parts struct {
 	*guards
 	*tooling
 	*reloading
-	jobs *job.Queue // nil if this process has no jobs
+	jobs   *job.Queue // nil if this process has no jobs
+	offers *offers.Offers
 }
 
 // Build builds every part. Upstreams connect in the background.
@@ -115,6 +117,7 @@ func build(ctx context.Context, p *process) (*Server, error) {
 			return nil, err
 		}
 	}
+	in.offers = in.openOffers() //nolint:contextcheck // subscriptions outlive the requests for them
 	in.registerTools()
 	in.pins.Set(p.config.PinSettings()) // now the names of our own tools are known
 	in.catalog.Refresh(ctx)

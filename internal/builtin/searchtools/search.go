@@ -353,6 +353,7 @@ var families = []Family{
 	{"sessions", []string{"session_create", "session_list", "session_fork", "session_reset", "session_script", "session_close"}},
 	{"scripts", []string{"script_store", "script_search", "script_get", "lua_describe", "script_publish", "script_unpublish", "script_history"}},
 	{"approvals", []string{"approval_list", "approval_status", "approval_decide", "approval_forget", "approval_delegate"}},
+	{"resources", []string{"resource_search", "resource_read", "prompt_get"}},
 	{"connections", []string{"mcp_list_upstreams", "mcp_status", "mcp_connect", "mcp_disconnect", "tools_refresh"}},
 }
 

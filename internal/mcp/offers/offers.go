@@ -150,7 +150,7 @@ func name(who principal.Principal, method string, list []Entry) {
 				e.Shown = catalog.ExposedName(space, e.ID, true)
 			}
 		case taken[e.ID]:
-			e.Shown = qualified(space, e.ID)
+			e.Shown = Qualified(space, e.ID)
 		}
 		taken[e.Shown] = true
 		if e.Shown == e.ID {
@@ -163,8 +163,8 @@ func name(who principal.Principal, method string, list []Entry) {
 	}
 }
 
-// qualified is a URI with the name of its upstream in front.
-func qualified(space, uri string) string {
+// Qualified is a URI with the name of its upstream in front.
+func Qualified(space, uri string) string {
 	if rest, ok := strings.CutPrefix(uri, "ui://"); ok { // hosts of Apps want that scheme
 		return "ui://" + space + "+" + rest
 	}

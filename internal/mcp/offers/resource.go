@@ -57,7 +57,7 @@ func unknown(who principal.Principal, uri string, matching []string, listed []En
 	if len(matching) > 1 {
 		forms := make([]string, len(matching))
 		for i, space := range matching {
-			forms[i] = qualified(who.NameOf(space), uri)
+			forms[i] = Qualified(who.NameOf(space), uri)
 		}
 		return err.WithHint("several servers may have it: read one of %s", strings.Join(forms, ", "))
 	}

@@ -53,12 +53,24 @@ local function paged(invoke)
   })
 end
 
+-- What a namespace has besides tools, unless a tool of it has that name: read{ uri = … } and
+-- prompt{ name = …, arguments = {} }.
+local function offered(namespace, name)
+  if name == "read" and has("", "resource_read") then
+    return function(arguments) return bind("", "resource_read"){ uri = arguments.uri, server = namespace } end
+  elseif name == "prompt" and has("", "prompt_get") then
+    return function(arguments)
+      return bind("", "prompt_get"){ name = namespace .. "." .. arguments.name, arguments = arguments.arguments }
+    end
+  end
+end
+
 local tool_of = {
   __index = function(space, tool)
     local namespace = rawget(space, 0)
     if type(tool) ~= "string" then return nil end
     local found, name, pages = has(namespace, tool)
-    if not found then return nil end
+    if not found then return offered(namespace, tool) end
     local invoke = bind(namespace, name or tool) -- get_sum may be the tool get-sum
     if pages then invoke = paged(invoke) end
     rawset(space, tool, invoke)
