@@ -88,7 +88,7 @@ func TestSetsNarrowEverything(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{"/mcp/web": http.StatusNotFound, "/mcp/crm": http.StatusOK} {
-		if status, text := (keyClient{t, url, "bound-token"}).rpc(path, "tools/list", ""); status != want || strings.Contains(text, `"post"`) {
+		if status, text := (keyClient{t, url, "bound-token"}).rpc(path, "tools/list", ""); status != want || strings.Contains(text, `"post"`) || strings.Contains(text, "crm, web") {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,8 +22,8 @@ func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 	who, name := principal.Of(r.Context()), r.PathValue("namespace")
 	namespace := who.Namespace(name, func(space string) bool { return h.opts.Upstreams != nil && h.opts.Upstreams.Has(space) })
 	e, ok := h.relayTo(r.Context(), namespace)
-	if !ok || !who.CanSee(namespace, "") || who.Set != "" && (h.opts.Sets == nil || !h.opts.Sets.Includes(who, namespace)) {
-		seen := who.Visible(h.namespaces())
+	if !ok || !who.CanSee(namespace, "") || h.isOutside(who, namespace) {
+		seen := slices.DeleteFunc(who.Visible(h.namespaces()), func(space string) bool { return h.isOutside(who, space) })
 		for i := range seen {
 			seen[i] = who.NameOf(seen[i])
 		}
@@ -31,6 +32,11 @@ func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.ServeHTTP(w, r)
+}
+
+// isOutside tells whether nothing of a namespace is in the set of a principal.
+func (h *Hub) isOutside(who principal.Principal, namespace string) bool {
+	return who.Set != "" && (h.opts.Sets == nil || !h.opts.Sets.Includes(who, namespace))
 }
 
 // serveSet serves /mcp to a client that asks for a set of tools.
