@@ -30,9 +30,15 @@ type upstreamCommand struct {
 	List    upstreamListCommand    `cmd:"" help:"List the tool servers and their states."`
 	Status  upstreamStatusCommand  `cmd:"" help:"Show one tool server."`
 	Explain upstreamExplainCommand `cmd:"" help:"Show what a tool server's sandbox refused, and what would allow it."`
-	Trace   upstreamTraceCommand   `cmd:"" help:"Find the smallest sandbox that a tool server works in."`
-	Login   upstreamLoginCommand   `cmd:"" help:"Log in to a tool server that requires it."`
-	Logout  upstreamLogoutCommand  `cmd:"" help:"Remove the stored login to a tool server."`
+
+	Outdated upstreamOutdatedCommand `cmd:"" help:"Show which installed packages of tool servers have newer versions."`
+	Upgrade  upstreamUpgradeCommand  `cmd:"" help:"Install newer packages of tool servers, after showing what changes."`
+	Rollback upstreamRollbackCommand `cmd:"" help:"Go back to the version before the last upgrade."`
+	Prune    upstreamPruneCommand    `cmd:"" help:"Remove installed packages that no tool server uses."`
+
+	Trace  upstreamTraceCommand  `cmd:"" help:"Find the smallest sandbox that a tool server works in."`
+	Login  upstreamLoginCommand  `cmd:"" help:"Log in to a tool server that requires it."`
+	Logout upstreamLogoutCommand `cmd:"" help:"Remove the stored login to a tool server."`
 }
 
 // upstreamRemoveCommand is `luanette upstream remove`.

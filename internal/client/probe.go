@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/sandbox/launch"
@@ -126,6 +127,18 @@ func (p *Prober) options() upstream.Options {
 		o.Packages = p.Config.Packages(o.Sandbox, p.Log)
 	}
 	return o
+}
+
+// Tools connects to an upstream and returns its tools.
+func (p *Prober) Tools(ctx context.Context, spec upstream.Spec, timeout time.Duration) (tools []tool.Info, err error) {
+	probe, err := p.use(ctx, spec, timeout, func(m *upstream.Manager) error {
+		tools, err = m.Tools(ctx)
+		return err
+	})
+	if err == nil && !probe.Works() {
+		err = fault.New(fault.Unavailable, "%s", probe.Error).WithHint("%s", probe.Hint)
+	}
+	return tools, err
 }
 
 // Launch returns what runs for an upstream.

@@ -103,7 +103,7 @@ func (s *Store) install(ctx context.Context, r Request, specs []string, integrit
 		return Record{}, err
 	}
 	report("resolving")
-	manifest := `{"private":true,"description":"installed by luanette; packages.lock.json says for what"}`
+	manifest := `{"name":"installed","private":true,"description":"installed by luanette; packages.lock.json says for what"}`
 	if err := os.WriteFile(filepath.Join(a.folder, "package.json"), []byte(manifest), 0o600); err != nil {
 		return Record{}, fault.Wrap(fault.Unavailable, err, "install %s", r.Specs[0])
 	}

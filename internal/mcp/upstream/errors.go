@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -82,9 +83,14 @@ func (c *connection) unreachableError(since time.Time) error {
 
 // failedHint says what to do about a server in StateFailed.
 func (c *connection) failedHint(now situation) string {
-	repair := "repair what the error says"
-	if errors.Is(now.err, exec.ErrNotFound) {
-		repair = fmt.Sprintf("install %s, or give its full path as command", c.spec.Load().Command)
+	command, repair := c.spec.Load().Command, "repair what the error says"
+	switch hint := hintOf(now.err); {
+	case hint != "":
+		repair = hint
+	case errors.Is(now.err, exec.ErrNotFound) && packages.IsRunner(command):
+		repair = packages.InstallHint(command)
+	case errors.Is(now.err, exec.ErrNotFound):
+		repair = fmt.Sprintf("install %s, or give its full path as command", command)
 	}
 	return fmt.Sprintf("%s, or change its settings; then tools_refresh and Retry on the page connect at once, otherwise the next attempt is in %v",
 		repair, max(time.Until(now.next), 0).Round(time.Second))

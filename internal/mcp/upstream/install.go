@@ -151,6 +151,13 @@ func (a *connectAttempt) repair(ctx context.Context, failed error) (repaired boo
 	return true
 }
 
+// What the standard error of a server says about why it does not start.
+var (
+	looksCompiled = lazyregexp.New(`bindings file|was compiled against|\.node\b|node-gyp`)
+	looksOffline  = lazyregexp.New(`ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|fetch failed`)
+	looksLikeKey  = lazyregexp.New(`[A-Z][A-Z0-9]*_(KEY|TOKEN|SECRET|URL|ID)\b`)
+)
+
 func matchesError(form *regexp.Regexp, err error) bool {
 	return err != nil && form.MatchString(err.Error())
 }
@@ -158,9 +165,20 @@ func matchesError(form *regexp.Regexp, err error) bool {
 // startError adds to the error of a start what is likely.
 func (a *connectAttempt) startError(err error) error {
 	var known *fault.Error
-	if now := a.spec.installed; now != nil && now.record.Engines != "" && !errors.As(err, &known) {
-		return fault.Wrap(fault.Unavailable, err, "start %s", now.record.Name).
-			WithHint("it wants node %s, and this is %s: another node in PATH may be what it needs", now.record.Engines, now.record.Node)
+	now := a.spec.installed
+	if now == nil || errors.As(err, &known) {
+		return err
+	}
+	failed := fault.Wrap(fault.Unavailable, err, "start %s", now.record.Name)
+	switch text := err.Error(); {
+	case now.record.Engines != "":
+		return failed.WithHint("it wants node %s, and this is %s: another node in PATH may be what it needs", now.record.Engines, now.record.Node)
+	case matchesError(looksCompiled(), err) && len(now.record.Skipped) > 0:
+		return failed.WithHint("a package has an install script that did not run; if you trust it: install_scripts = [%q]", packages.NameOf(now.record.Skipped[0]))
+	case matchesError(looksOffline(), err):
+		return failed.WithHint("it cannot reach the network: check the connection and the proxy, and network of a strict sandbox")
+	case strings.Contains(strings.ToLower(text), "api key") || matchesError(looksLikeKey(), err):
+		return failed.WithHint("it wants a key or another setting: the message names it; set it in env of the upstream")
 	}
 	return err
 }
