@@ -47,6 +47,7 @@ test('steps of a job show work apart from waits, and equal neighbours as one', (
   expect(rows.map((r) => [nameOf(r.call), r.times, Math.round(r.worked * 1000) / 1000, r.waited])).toEqual([['github.list_issues', 2, 15, 0], ['files.write_file', 1, 0.009, 112], ['fs.write', 1, 2.991, 0]])
   expect(rows[1].waits).toEqual([{ from: 15, to: 127 }])
   expect(aboutOf(steps[2].call)).toBe('notes/stale.md')
+  expect(aboutOf('mcp.files.list_directory{["path"]="notes"}')).toBe('notes') // not the name of the argument
   expect(beginning(120, steps, waits)).toBe(105) // an attempt after the wait began anew
   expect(isInternal({ ...steps[0], kind: 'moment' })).toBe(true)
 })
