@@ -46,7 +46,7 @@ func (c *backupCommand) Run(ctx context.Context, proc *process) (err error) {
 	}
 	options := backup.CreateOptions{Version: version, Progress: shown.progress}
 	if c.Every > 0 {
-		schedule := backup.Schedule{From: from, Folder: c.File, Every: c.Every, Keep: c.Keep, Version: version, Schema: server.BackupSchema(), Log: slog.New(slog.NewTextHandler(proc.Stderr, nil))}
+		schedule := backup.Schedule{From: func() (backup.Location, error) { return from, nil }, Folder: c.File, Every: c.Every, Keep: c.Keep, Version: version, Schema: server.BackupSchema(), Log: slog.New(slog.NewTextHandler(proc.Stderr, nil))}
 		schedule.Run(ctx)
 		return nil
 	}

@@ -59,12 +59,7 @@ func (srv *Server) runBackups() {
 	if failure, failed := backup.FailureOf(folder); failed {
 		srv.backupFailure.Store(&failure.Error)
 	}
-	from, err := BackupLocation(srv.config, srv.options.Env)
-	if err != nil {
-		srv.log.Error("no backups are made", "error", err)
-		srv.backupEnded(err)
-		return
-	}
+	from := func() (backup.Location, error) { return BackupLocation(srv.config, srv.options.Env) }
 	srv.runBackground(backup.Schedule{
 		From: from, Folder: folder, Every: time.Duration(o.Every), Keep: o.Keep,
 		Version: srv.options.Version, Schema: BackupSchema(), Log: srv.log, Report: srv.backupEnded,

@@ -31,7 +31,7 @@ func TestServerBacksItselfUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schedule := backup.Schedule{From: from, Folder: folder, Every: time.Hour, Keep: 2, Version: "test", Schema: BackupSchema(), Log: slog.New(slog.DiscardHandler)}
+	schedule := backup.Schedule{From: func() (backup.Location, error) { return from, nil }, Folder: folder, Every: time.Hour, Keep: 2, Version: "test", Schema: BackupSchema(), Log: slog.New(slog.DiscardHandler)}
 	var last string
 	for range 2 {
 		if last, err = schedule.Make(t.Context()); err != nil {

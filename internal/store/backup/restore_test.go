@@ -94,8 +94,9 @@ func TestFailureIsStored(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	folder := filepath.Join(data, Folder)
+	var moved error
 	s := Schedule{
-		From: from, Folder: folder, Every: time.Hour, Keep: 1, Log: slog.New(slog.DiscardHandler), Report: func(error) { stop() },
+		From: func() (Location, error) { return from, moved }, Folder: folder, Every: time.Hour, Keep: 1, Log: slog.New(slog.DiscardHandler), Report: func(error) { stop() },
 		Schema: Schema{CreateTables: func(context.Context, *db.DB) error { return nil }}, // which does not know these tables
 	}
 	s.Run(ctx)
@@ -105,6 +106,10 @@ func TestFailureIsStored(t *testing.T) {
 	s.Schema.Known = map[string]fs.FS{"test": files}
 	if _, err := s.Make(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	moved = errors.New("the password is away")
+	if _, err := s.Make(t.Context()); !errors.Is(err, moved) {
+		t.Errorf("without its address: %v", err)
 	}
 	if f, failed := FailureOf(folder); failed || Late(folder, time.Hour, time.Now()) != 0 || Late(folder, time.Hour, time.Now().Add(2*time.Hour)) == 0 {
 		t.Errorf("after a backup: %+v, %v", f, failed)

@@ -22,11 +22,11 @@ const Folder = "backups"
 
 // Schedule makes backups at intervals, verifies each, and deletes old ones.
 type Schedule struct {
-	From    Location
-	Folder  string        // where the backups are written
-	Every   time.Duration // between two backups
-	Keep    int           // how many backups are kept
-	Version string        // of the program
+	From    func() (Location, error) // asked for each backup: the password of the database may change
+	Folder  string                   // where the backups are written
+	Every   time.Duration            // between two backups
+	Keep    int                      // how many backups are kept
+	Version string                   // of the program
 	Schema  Schema
 	Clock   clock.Clock // nil: the machine's
 	Log     *slog.Logger
@@ -136,7 +136,11 @@ func (s Schedule) Make(ctx context.Context) (file string, err error) {
 	}
 	file = filepath.Join(s.Folder, s.Clock.Now().UTC().Format(stamp)+".backup")
 	partial := file + ".partial"
-	if err := WriteFile(ctx, s.From, partial, CreateOptions{Version: s.Version}); err != nil {
+	from, err := s.From()
+	if err != nil {
+		return "", err
+	}
+	if err := WriteFile(ctx, from, partial, CreateOptions{Version: s.Version}); err != nil {
 		return "", err
 	}
 	if err := Verify(ctx, partial, s.Schema); err != nil {
