@@ -2,6 +2,8 @@ package client
 
 import (
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -25,6 +27,21 @@ func TestConnectReportsARefusedConnection(t *testing.T) {
 
 // TestKeyChangesAreAudited checks that the audit log contains keys that a command creates
 // or revokes without a server.
+// A server that refuses requests to a name which is not its own says so, whatever the key.
+func TestConnectShowsTheRefusal(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"the Host \"x\" is not this server; set public_url"}}`)
+	}))
+	defer server.Close()
+	_, err := Connect(t.Context(), server.URL, Options{})
+	if fault.CodeOf(err) != fault.Denied || !strings.Contains(err.Error(), `the Host "x" is not this server; set public_url`) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestKeyChangesAreAudited(t *testing.T) {
 	t.Parallel()
 	loaded, err := config.Load(config.Sources{Flags: map[string]string{"data": t.TempDir(), "node": "west"}})

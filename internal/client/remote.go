@@ -95,6 +95,9 @@ func Connect(ctx context.Context, address string, options Options) (Client, erro
 	if err := awaitConnection(ctx, manager, bus, spec.Name, cmp.Or(options.Wait, time.Duration(spec.Wait))); err != nil {
 		status, _ := manager.Status(spec.Name)
 		manager.Close()
+		if refusal := refusalIn(status.LastError); refusal != "" {
+			return nil, fault.New(fault.Denied, "connect to %s: %s", address, refusal)
+		}
 		if status.State == upstream.StateNeedsAuth {
 			problem := "the server requires a key"
 			if !options.Key.IsZero() {
@@ -106,6 +109,16 @@ func Connect(ctx context.Context, address string, options Options) (Client, erro
 	}
 	peer, _ := manager.Peer(spec.Name)
 	return &remote{manager, peer, fullResults, address, Access{Key: options.Key, CAFile: options.CAFile}}, nil
+}
+
+// refusalIn returns what a server said that refuses a request whatever the key, or "".
+func refusalIn(problem string) string {
+	_, body, _ := strings.Cut(problem, "403 Forbidden: ")
+	var answer struct{ Error struct{ Message string } }
+	if json.Unmarshal([]byte(body), &answer) != nil {
+		return ""
+	}
+	return answer.Error.Message
 }
 
 // awaitConnection waits for the first attempt to connect. It does not wait for a

@@ -128,6 +128,9 @@ func (srv *Server) printAddresses(ctx context.Context, addr net.Addr, backend st
 		return
 	}
 	fmt.Fprintf(srv.options.Stderr, "luanette %s is listening on %s\n", srv.options.Version, base)
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() { // no address to open
+		base = fmt.Sprintf("%s://localhost:%d", srv.config.Scheme(), tcp.Port)
+	}
 	for _, line := range [][2]string{
 		{"page", base + srv.pagePath(ctx)},
 		{"MCP", base + "/mcp"},

@@ -69,7 +69,7 @@ func (b Browsers) Allowed(r *http.Request, origin string) bool {
 func (b Browsers) Origin(r *http.Request) (string, error) {
 	if !b.Served(r) {
 		return "", fault.New(fault.Denied, "the Host %q is not this server", r.Host).
-			WithHint("use the address on which it listens, such as localhost; behind a reverse proxy, name the proxy in trusted_proxies")
+			WithHint("use the address on which it listens, such as localhost; behind a reverse proxy, set public_url to the address that people use, or name the proxy in trusted_proxies")
 	}
 	sent := r.Header["Origin"]
 	switch {
