@@ -22,7 +22,7 @@ const killed = "LUANETTE_TEST_KILLED"
 
 // kills is how often an installation is killed; LUANETTE_TEST_KILLS says otherwise.
 func kills() int {
-	if n, err := strconv.Atoi(os.Getenv("LUANETTE_TEST_KILLS")); err == nil { //nolint:forbidigo // a setting of the test
+	if n, err := strconv.Atoi(os.Getenv("LUANETTE_TEST_KILLS")); err == nil {
 		return n
 	}
 	return 4
@@ -30,7 +30,7 @@ func kills() int {
 
 // TestInstallInAnotherProcess is what TestKillsLeaveNothing kills.
 func TestInstallInAnotherProcess(t *testing.T) {
-	text := os.Getenv(killed) //nolint:forbidigo // of the test that has started this process
+	text := os.Getenv(killed)
 	if text == "" {
 		t.Skip("it is a part of TestKillsLeaveNothing")
 	}
