@@ -155,7 +155,7 @@ func (m *Menu) NameFor(ctx context.Context) string {
 	return m.options.Menu
 }
 
-// direct returns all tools but our own, and those of ours that a set names.
+// direct returns all tools but our own, and those of ours that are pinned or that a set names.
 func (m *Menu) direct(ctx context.Context) ([]tool.Info, error) {
 	all, err := m.source.All(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func (m *Menu) direct(ctx context.Context) ([]tool.Info, error) {
 	}
 	named := principal.Of(ctx).Set != ""
 	return slices.DeleteFunc(all, func(info tool.Info) bool {
-		return m.options.Own(info.Name) && (!named || slices.Contains(SetTools, info.Name))
+		return m.options.Own(info.Name) && !m.source.Pinned(ctx, info.Name) && (!named || slices.Contains(SetTools, info.Name))
 	}), nil
 }
 
