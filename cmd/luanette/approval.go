@@ -128,7 +128,7 @@ func runFailed(view tool.View) error {
 			Error *script.ResumeError `json:"error"`
 		} `json:"outcome"`
 	}
-	if json.Unmarshal(view.Structured, &decided) != nil || decided.Outcome.Error == nil { // it goes on, or was a direct call
+	if _ = json.Unmarshal(view.Structured, &decided); decided.Outcome.Error == nil { // it goes on, or was a direct call
 		return nil
 	}
 	why := decided.Outcome.Error

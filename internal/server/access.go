@@ -51,7 +51,7 @@ func openAccess(ctx context.Context, p *process, log *audit.Log, launcher *launc
 		OnChange: func(ctx context.Context, action, name string) { log.RecordAction(ctx, action, name, nil) },
 	}
 	a := &access{localPeers: newPeers(p, launcher)}
-	onLogin := countedLogins(p, log)
+	onLogin := countedLogins(ctx, p, log)
 	o := httpauth.Options{Browsers: p.config.Browsers(), Log: p.log, OnLogin: onLogin, Peers: a.localPeers, Secret: own, Has: p.parts()}
 	if len(p.config.Identity) > 0 {
 		if a.people, err = openPeople(ctx, p, log, onLogin); err != nil {

@@ -88,13 +88,13 @@ func (srv *Server) operation() health.Operation {
 }
 
 // countedLogins is log.RecordLogin, which also counts logins that failed.
-func countedLogins(p *process, log *audit.Log) func(ctx context.Context, action, from string, allowed bool) {
+func countedLogins(ctx context.Context, p *process, log *audit.Log) func(ctx context.Context, action, from string, allowed bool) {
 	failed, err := p.telemetry.Meter("operation").Int64Counter("luanette.login.failed", metric.WithDescription("logins of browsers and people that were refused"))
 	if err != nil {
-		p.log.Warn("failed logins are not counted", "error", err)
+		p.log.WarnContext(ctx, "failed logins are not counted", "error", err)
 		return log.RecordLogin
 	}
-	failed.Add(context.Background(), 0) // a counter that appears with its first failure has no increase
+	failed.Add(ctx, 0) // a counter that appears with its first failure has no increase
 	return func(ctx context.Context, action, from string, allowed bool) {
 		if !allowed {
 			failed.Add(ctx, 1)

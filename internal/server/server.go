@@ -117,7 +117,7 @@ func build(ctx context.Context, p *process) (*Server, error) {
 			return nil, err
 		}
 	}
-	in.offers = in.openOffers() //nolint:contextcheck // subscriptions outlive the requests for them
+	in.offers = in.openOffers()
 	in.registerTools()
 	in.pins.Set(p.config.PinSettings()) // now the names of our own tools are known
 	in.catalog.Refresh(ctx)

@@ -42,7 +42,7 @@ var Public = []Group{{"backend", "zmq tools core base"}}
 const Top = "cmd/luanette"
 
 // Independent packages import nothing of ours and may be imported by all.
-var Independent = []string{"lua", "examples/scripts"}
+var Independent = []string{"lua", "docs", "examples/scripts"}
 
 // Development programs are no part of the program: they may import everything, and
 // nothing imports them.

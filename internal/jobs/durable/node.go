@@ -53,10 +53,10 @@ func (e *Engine) RegisterQueue() error {
 
 // Resume continues a run on this node that another node did not finish, or never
 // started.
-func (e *Engine) Resume(id string) error {
+func (e *Engine) Resume(ctx context.Context, id string) error {
 	// A run that this node starts now, or has already, is not queued: it would come back from
 	// the queue, and repeat the steps that it made meanwhile.
-	now, err := e.holder(e.dbos, id)
+	now, err := e.holder(ctx, id)
 	if err != nil || now == thisNode && e.Running(id) {
 		return err
 	}

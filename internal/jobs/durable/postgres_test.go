@@ -134,7 +134,7 @@ func TestARunComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	next()
-	if err := b.Resume("run"); err != nil {
+	if err := b.Resume(t.Context(), "run"); err != nil {
 		t.Fatal(err)
 	}
 	next()
@@ -142,7 +142,7 @@ func TestARunComesBack(t *testing.T) {
 	if err := errors.Join(b.RemoveNode("a"), a.RegisterQueue()); err != nil { // as for a node that was considered dead
 		t.Fatal(err)
 	}
-	if err := a.Resume("run"); err != nil {
+	if err := a.Resume(t.Context(), "run"); err != nil {
 		t.Fatal(err)
 	}
 	if last := next(); last != "a" {
@@ -178,7 +178,7 @@ func TestRunsThatNobodyStartedAreResumed(t *testing.T) {
 	var resumes sync.WaitGroup
 	for n := range runs {
 		resumes.Go(func() {
-			if err := e.Resume(fmt.Sprint("run", n)); err != nil {
+			if err := e.Resume(t.Context(), fmt.Sprint("run", n)); err != nil {
 				t.Error(err)
 			}
 		})

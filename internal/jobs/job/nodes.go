@@ -43,7 +43,7 @@ func (q *Queue) TakeOver(ctx context.Context, dead []string) error {
 		}
 		for _, id := range ids {
 			// A job that cannot be resumed now belongs to this node already: see Recheck.
-			failed = append(failed, q.persist(ctx, func() error { return q.engine.Resume(id) }))
+			failed = append(failed, q.persist(ctx, func() error { return q.engine.Resume(ctx, id) }))
 		}
 		failed = append(failed, q.engine.RemoveNode(node))
 	}
