@@ -19,6 +19,7 @@ failOnPageErrors(() => stage.front)
 /** The address of every page; those of things are known when the stage is set. */
 const pages: Record<string, (s: Stage) => string> = {
   overview: () => 'overview',
+  activity: () => 'activity',
   tools: () => 'tools',
   approvals: () => 'approvals',
   playground: (s) => `playground/${s.script}`,

@@ -38,7 +38,7 @@ export function Audit() {
   const [who, setWho] = useFilter('who')
   const [tool, setTool] = useFilter('tool')
   const [decision, setDecision] = useFilter('decision')
-  const query = new URLSearchParams({ limit: '10000', ...(who && { who }), ...(tool && { tool }), ...(decision && { decision }) })
+  const query = new URLSearchParams({ limit: '10000', own: 'false', ...(who && { who }), ...(tool && { tool }), ...(decision && { decision }) })
   const { data, error, reload } = useData((s) => get<{ entries: Entry[] }>(`/api/v1/audit?${query.toString()}`, s), [who, tool, decision])
   return (
     <>

@@ -1,6 +1,7 @@
 // The icons of the page, drawn for it on a grid of 16.
 const paths: Record<string, string> = {
   overview: 'M2 9h4v5H2zM10 2h4v12h-4zM6 5h4v9H6z',
+  activity: 'M1.5 8.5h3l2-5.5 3 10 2-4.5h3',
   servers: 'M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.01M4.5 11h.01',
   tools: 'M9.5 6.5 3 13M13.6 4.2a3.4 3.4 0 0 1-4.7 4.3 3.4 3.4 0 0 1 4.3-4.7L11 6l1 1z',
   approvals: 'M8 1.8 13 4v4c0 3-2.2 5.2-5 6.2C5.2 13.2 3 11 3 8V4zM5.8 8l1.6 1.6 3-3.1',

@@ -37,6 +37,7 @@ const later = {
   jobs: lazy<Address>(() => import('../pages/build').then((m) => m.Jobs)),
   timeline: lazy<Address>(() => import('../pages/build').then((m) => m.Timeline)),
   chat: lazy<Address>(() => import('../pages/chat').then((m) => m.Chat)),
+  activity: lazy<Address>(() => import('../pages/activity').then((m) => m.Activity)),
   traces: lazy<Address>(() => import('../pages/traces').then((m) => m.Traces)),
   audit: lazy<Address>(() => import('../pages/manage').then((m) => m.Audit)),
   organisation: lazy<Address>(() => import('../pages/manage').then((m) => m.Organisation)),
@@ -48,7 +49,7 @@ const later = {
 }
 
 export const groups: Group[] = [
-  { pages: [{ path: 'overview', title: 'Overview', key: 'o', view: Overview }] },
+  { pages: [{ path: 'overview', title: 'Overview', key: 'o', view: Overview }, { path: 'activity', title: 'Activity', key: 'v', view: later.activity }] },
   {
     title: 'Connect',
     pages: [
