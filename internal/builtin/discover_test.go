@@ -71,19 +71,6 @@ func TestSearchToolsTellsSiblingsApart(t *testing.T) {
 	}
 }
 
-func TestSearchToolsShowsSteps(t *testing.T) {
-	t.Parallel()
-	h := open(t)
-	var found searchtools.Found
-	view := h.mustCall(t, "search_tools", `{"query":"Please read the file \"cancel.txt\" that I left there for you. Then cancel the background job, and list the sessions that are open."}`, &found)
-	if len(found.Steps) < 2 || !slices.Contains(found.Steps[0].Tools, "fs.read_file") {
-		t.Fatalf("steps %+v", found.Steps)
-	}
-	if last := found.Steps[len(found.Steps)-1]; !slices.Contains(last.Tools, "session_list") || !strings.Contains(view.Text(), last.Step+": "+strings.Join(last.Tools, ", ")) {
-		t.Errorf("last step %+v in %s", last, view.Text())
-	}
-}
-
 // Eight tools with long descriptions must fit into 610 tokens.
 func TestSearchToolsIsShort(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ func (c *Config) check() error {
 		return err
 	}
 	for _, check := range []func() error{
-		c.Music.check, c.Search.check, c.Sandbox.check, c.Backup.check, c.checkPrefixes, c.checkApprovals, c.checkTrust, c.checkPolicy,
+		c.Music.check, c.Sandbox.check, c.Backup.check, c.checkPrefixes, c.checkApprovals, c.checkTrust, c.checkPolicy,
 		c.Chat.check, c.checkTLS, c.checkIssuers, c.checkPeople, c.checkHooks, c.checkTools, c.checkSets, c.checkUpstreams, c.checkSecrets,
 	} {
 		if err := check(); err != nil {

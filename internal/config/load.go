@@ -167,6 +167,9 @@ func keyAt(text string, line int) string {
 	return key
 }
 
+// embeddingsGone is the hint for those who had set an endpoint for embeddings.
+const embeddingsGone = "remove it: searches compare meanings without a model now (docs/search.md), and nothing is sent to an endpoint"
+
 // unknownKeys reports the keys that the decoder does not know.
 func (l *Loaded) unknownKeys(text string, unknown *toml.StrictMissingError) error {
 	lines := strings.Split(text, "\n")
@@ -180,7 +183,9 @@ func (l *Loaded) unknownKeys(text string, unknown *toml.StrictMissingError) erro
 		}
 		key := strings.Join(path, ".")
 		problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", l.File, line, column, key))
-		if near := nearestKey(key); near != "" {
+		if strings.HasPrefix(key, "search.embeddings") {
+			hints = append(hints, embeddingsGone)
+		} else if near := nearestKey(key); near != "" {
 			hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
 		}
 	}
@@ -268,6 +273,9 @@ func (l *Loaded) readEnvironment(env Environment) error {
 		s, ok := byVariable[name]
 		if !ok {
 			f := fault.New(fault.Config, "environment: unknown variable %s", name)
+			if strings.HasPrefix(name, "LUANETTE_SEARCH_EMBEDDINGS_") {
+				return f.WithHint(embeddingsGone)
+			}
 			if near := suggest.Names(name, slices.Sorted(maps.Keys(byVariable)), 1); len(near) > 0 {
 				return f.WithHint("did you mean %s? `luanette config show` lists them all", near[0])
 			}

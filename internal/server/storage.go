@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -18,7 +17,6 @@ import (
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/delivery"
-	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/results"
 	"github.com/luanette/luanette/internal/tools/usage"
 )
@@ -28,7 +26,6 @@ type storage struct {
 	contents *artifact.Files
 	results  *results.Store
 	usage    *usage.Store
-	meaning  *embedding.Model // nil: searches compare words only
 	spending *spending.Store
 	// deliveries are webhooks on their way.
 	deliveries *delivery.Store
@@ -50,10 +47,7 @@ func openStorage(ctx context.Context, p *process, g *guards) (*storage, error) {
 	if s.contents, err = openContents(ctx, p, g.shares, func(org string) int64 { return g.orgs.StorageLimit(org) << 20 }); err != nil {
 		return nil, err
 	}
-	if s.usage, err = openUsage(ctx, p); err != nil {
-		return nil, err
-	}
-	s.meaning, err = openMeaning(ctx, p)
+	s.usage, err = openUsage(ctx, p)
 	return s, err
 }
 
@@ -106,27 +100,4 @@ func openUsage(ctx context.Context, p *process) (*usage.Store, error) {
 		p.closeLast.plain("what searches learned", learned.Close)
 	}
 	return learned, err
-}
-
-// openMeaning opens the model with which searches compare meanings, if one is configured.
-func openMeaning(ctx context.Context, p *process) (*embedding.Model, error) {
-	model := p.config.Search.Embeddings
-	if model.URL == "" {
-		return nil, nil
-	}
-	key, err := p.secrets.Find(model.Key)
-	if err != nil {
-		return nil, fault.Wrap(fault.Config, err, "search.embeddings.key").WithHint("%s", fault.HintOf(err))
-	}
-	from := p.outbound()
-	from.Loopback = true // the owner has configured it, and it may be on this machine or at an address of its own
-	from.Allowed = append(slices.Clip(from.Allowed), model.Host())
-	meaning, err := embedding.Open(ctx, p.store, embedding.Options{
-		URL: model.URL, Model: model.Model, Key: key, QueryPrefix: model.QueryPrefix, ToolPrefix: model.ToolPrefix,
-		Client: from.Client(), Log: p.log,
-	})
-	if err == nil {
-		p.closeLast.plain("the model of searches", meaning.Close)
-	}
-	return meaning, err
 }

@@ -187,7 +187,7 @@ func catalogOptions(p *process, s *storage, g *guards, manager *upstream.Manager
 			learned, _ := s.results.Learned(ref)
 			return learned.Schema
 		},
-		Usage: s.usage, Meaning: s.meaning, History: history.New(nil),
+		Usage: s.usage, History: history.New(nil),
 		Tracer: p.telemetry.Tracer("catalog"), Meter: p.telemetry.Meter("catalog"),
 	}
 }

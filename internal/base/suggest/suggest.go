@@ -42,7 +42,7 @@ func slip(want, name string) (cost int, near bool) {
 		return 0, false
 	}
 	allowed := 1 + max(len(want), len(name))/4
-	if cost := distance(want, name, allowed); cost <= allowed {
+	if cost := Distance(want, name, allowed); cost <= allowed {
 		return cost, true
 	}
 	if min(len(want), len(name)) >= 3 && (strings.Contains(name, want) || strings.Contains(want, name)) {
@@ -51,9 +51,9 @@ func slip(want, name string) (cost int, near bool) {
 	return 0, false
 }
 
-// distance counts the insertions, deletions, substitutions and swaps of neighbours
+// Distance counts the insertions, deletions, substitutions and swaps of neighbours
 // that turn a into b. It stops above the limit.
-func distance(a, b string, limit int) int {
+func Distance(a, b string, limit int) int {
 	if gap := len(a) - len(b); gap > limit || -gap > limit {
 		return limit + 1
 	}

@@ -32,13 +32,13 @@ func TestNames(t *testing.T) {
 
 func TestDistanceGivesUpPastTheLimit(t *testing.T) {
 	t.Parallel()
-	if got := distance("abcdefgh", "zyxwvuts", 2); got != 3 {
+	if got := Distance("abcdefgh", "zyxwvuts", 2); got != 3 {
 		t.Errorf("distance = %d, want limit+1", got)
 	}
-	if got := distance("aaaa", "bbbbb", 2); got != 3 {
+	if got := Distance("aaaa", "bbbbb", 2); got != 3 {
 		t.Errorf("distance = %d past the limit, want limit+1 in both directions", got)
 	}
-	if got := distance("ab", "ba", 2); got != 1 {
+	if got := Distance("ab", "ba", 2); got != 1 {
 		t.Errorf("a swap of neighbours costs %d, want 1", got)
 	}
 }
@@ -46,8 +46,8 @@ func TestDistanceGivesUpPastTheLimit(t *testing.T) {
 func FuzzDistance(f *testing.F) {
 	f.Add("listen", "listne")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		if ab, ba := distance(a, b, 4), distance(b, a, 4); ab != ba {
-			t.Errorf("distance(%q,%q) = %d but the other way %d", a, b, ab, ba)
+		if ab, ba := Distance(a, b, 4), Distance(b, a, 4); ab != ba {
+			t.Errorf("Distance(%q,%q) = %d but the other way %d", a, b, ab, ba)
 		}
 	})
 }

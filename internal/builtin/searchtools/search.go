@@ -101,11 +101,14 @@ func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found,
 		return Found{}, err
 	}
 	result := d.catalog.SearchAll(ctx, q)
+	if result.Weak && in.Limit <= 0 {
+		result.Hits, result.Spaces = result.Hits[:min(len(result.Hits), weakHits)], nil
+	}
 	hits, total := result.Hits, result.Total
 	if family != "" {
 		hits, total = ofFamily(hits, family, in.limit())
 	}
-	f := Found{Tools: make([]FoundTool, len(hits)), Total: total, Servers: servers(result.Spaces), Steps: stepsOf(result)}
+	f := Found{Tools: make([]FoundTool, len(hits)), Total: total, Servers: servers(result.Spaces), Note: noteOf(&result)}
 	used := map[string]bool{}
 	for i, h := range hits {
 		with := d.callWith(ctx, &h.Info)
@@ -222,7 +225,7 @@ type Found struct {
 	Tools    []FoundTool   `json:"tools" jsonschema:"best match first"`
 	Total    int           `json:"total" jsonschema:"how many tools matched"`
 	Servers  []FoundServer `json:"servers,omitempty"`
-	Steps    []FoundStep   `json:"steps,omitempty"`
+	Note     string        `json:"note,omitempty" jsonschema:"why no tool fits well"`
 	Families []Family      `json:"families,omitempty" jsonschema:"our own tools that are used together with those found"`
 }
 
@@ -231,12 +234,6 @@ type FoundServer struct {
 	Name     string   `json:"name"`
 	Matched  int      `json:"matched"`
 	Families []string `json:"families,omitempty"`
-}
-
-// FoundStep is one step of a task.
-type FoundStep struct {
-	Step  string   `json:"step"`
-	Tools []string `json:"tools"`
 }
 
 // FoundTool is one tool found, in short form.
@@ -255,6 +252,9 @@ type FoundTool struct {
 // Text lists the tools, one paragraph each, and the families.
 func (f Found) Text() string {
 	var b strings.Builder
+	if f.Note != "" {
+		b.WriteString(f.Note + "\n")
+	}
 	switch {
 	case len(f.Tools) == 0 && len(f.Families) == 0:
 		return "No tool matches. Try other words, or mcp_list_upstreams."
@@ -301,26 +301,21 @@ func servers(spaces []search.Space) []FoundServer {
 	return all
 }
 
-// stepsOf returns the steps of a task with the tools found for them; none if the tools
-// are for one step only.
-func stepsOf(found catalog.Found) []FoundStep {
-	all := make([]FoundStep, len(found.Steps))
-	for i, step := range found.Steps {
-		all[i].Step = builtin.Brief(step, 60)
+// weakHits is how many tools are shown if none fits well.
+const weakHits = 3
+
+// noteOf says why no tool fits well; nothing if one does.
+func noteOf(found *catalog.Found) string {
+	switch {
+	case found.Foreign:
+		return "Nothing fits well: words are compared with those of the servers. Ask in their language, mostly English."
+	case found.Weak:
+		return "Nothing fits well. These are the nearest; other words, or several wordings in queries, may find more."
 	}
-	for _, h := range found.Hits {
-		if h.Step < len(all) {
-			all[h.Step].Tools = append(all[h.Step].Tools, h.Ref.String())
-		}
-	}
-	all = slices.DeleteFunc(all, func(s FoundStep) bool { return len(s.Tools) == 0 })
-	if len(all) < 2 {
-		return nil
-	}
-	return all
+	return ""
 }
 
-// overview writes the servers and steps.
+// overview writes the servers.
 func (f Found) overview(b *strings.Builder) {
 	for _, s := range f.Servers {
 		if s.Matched < 2 && len(s.Families) == 0 {
@@ -331,9 +326,6 @@ func (f Found) overview(b *strings.Builder) {
 			fmt.Fprintf(b, "; also about %s", strings.Join(s.Families, ", "))
 		}
 		b.WriteByte('\n')
-	}
-	for _, s := range f.Steps {
-		fmt.Fprintf(b, "%s: %s\n", s.Step, strings.Join(s.Tools, ", "))
 	}
 }
 

@@ -24,7 +24,6 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/observe/history"
 	"github.com/luanette/luanette/internal/observe/telemetry/duration"
-	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/search"
 )
 
@@ -78,8 +77,6 @@ type Options struct {
 	Usage Usage
 	// History counts the calls of tools that are not our own or private; may be nil.
 	History *history.Calls
-	// Meaning compares tools with searches by a model; nil: by their words only.
-	Meaning *embedding.Model
 	// Hides returns which tools are not listed for a principal, though a call of one is
 	// refused with the reason; it may return nil for none. nil: never any.
 	Hides func(who principal.Principal) func(*tool.Info) bool

@@ -78,15 +78,12 @@ func (q *Query) texts() []string { return append([]string{q.Text}, q.Others...) 
 
 func (c *Catalog) search(ctx context.Context, q Query) Found {
 	v := c.visible(ctx, c.listed(ctx, c.own(ctx, tool.Ref{Space: q.Namespace}).Space))
-	meaning := c.options.Meaning.Queries(ctx, q.texts())
 	var parts []search.Part
 	for _, name := range v.sorted {
 		if n := v.namespaces[name]; q.includes(name) {
 			real := n.real()
 			special := c.isSpecial(real.space) && q.Only == nil && q.Namespace == ""
-			parts = append(parts, search.Part{
-				Tools: n.tools, Index: real.index(c.lexicon, c.options.Known(real.space)), Special: special, Similar: real.similar(c.options.Meaning, meaning),
-			})
+			parts = append(parts, search.Part{Tools: n.tools, Index: real.index(c.lexicon, c.options.Known(real.space)), Special: special})
 		}
 	}
 	if q.Namespace == "" && q.Only == nil && tool.ScopeOf(ctx) == nil && v.isOpenTo(principal.Of(ctx)) {

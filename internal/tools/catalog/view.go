@@ -14,7 +14,6 @@ import (
 
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/search"
 )
 
@@ -357,7 +356,6 @@ type lazyIndex struct {
 	index   *search.Index
 	server  string // what it was built with
 	learned int
-	meaning *embedding.Tools // nil: there is no model, or it was not needed yet
 }
 
 // outdated tells whether enough has been learned since the index was built that it is
@@ -415,21 +413,6 @@ func (s *namespaceTools) index(l *search.Lexicon, known Known) *search.Index {
 		l.Add(x.index)
 	}
 	return x.index
-}
-
-// similar compares the tools with searches. The first use has them embedded.
-func (s *namespaceTools) similar(model *embedding.Model, queries []embedding.Vector) []float32 {
-	if model == nil {
-		return nil
-	}
-	x := s.search
-	x.mu.Lock()
-	if x.meaning == nil {
-		x.meaning = model.Prepare(s.tools)
-	}
-	tools := x.meaning
-	x.mu.Unlock()
-	return tools.Similar(queries)
 }
 
 // digest is a hash of everything that a client sees of a tool.

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/search/meaning"
 )
 
 // field is a part of a definition that is searched. A word in a short, significant
@@ -49,15 +51,15 @@ const (
 // Index is the searchable form of one namespace's tools: for every word the
 // tools that contain it with the weight it has there. It is never changed.
 type Index struct {
-	words    []string            // sorted
-	postings [][]posting         // of each word
-	joined   []string            // per tool: its name as one lower-case word
-	titles   []titleWord         // words of all titles, tool by tool
-	ends     []uint32            // per tool: where its words in titles end
-	likings  []float32           // per tool: a factor of its scores, whatever the query
-	readers  bool                // some of the tools say that they only read
-	related  map[string][]string // synonyms learned here
-	families []string            // what many of the tools are about
+	words    []string         // sorted
+	postings [][]posting      // of each word
+	joined   []string         // per tool: its name as one lower-case word
+	titles   []titleWord      // words of all titles, tool by tool
+	ends     []uint32         // per tool: where its words in titles end
+	aged     []float32        // per tool: a factor of its scores, smaller if it is deprecated
+	whole    []string         // per tool: its title, or else its name, as one text of stems
+	vectors  []meaning.Vector // per tool: what it means
+	families []string         // what many of the tools are about
 }
 
 // posting is one tool that contains a word. weight is BM25's term weight with
@@ -76,17 +78,17 @@ type Context struct {
 
 // NewIndex reads the tools' definitions, which takes tens of microseconds each.
 func NewIndex(tools []tool.Info, known Context) *Index {
-	b := builder{ids: map[string]uint32{}, related: map[string][]string{}, fields: known.Fields}
+	b := builder{ids: map[string]uint32{}, fields: known.Fields}
 	b.server(known.Server)
 	x := &Index{joined: make([]string, len(tools)), families: families(tools)}
 	for i := range tools {
 		x.joined[i] = b.tool(uint32(i), &tools[i])
 		b.title(&tools[i])
 		x.ends = append(x.ends, uint32(len(b.titles)))
-		x.likings = append(x.likings, liking(&tools[i]))
-		x.readers = x.readers || tools[i].Hints.ReadOnly
+		x.aged = append(x.aged, agedOf(&tools[i]))
+		x.whole = append(x.whole, exactText(cmp.Or(tools[i].Title, tools[i].Name)))
+		x.vectors = append(x.vectors, vectorOf(&tools[i]))
 	}
-	x.related = b.related
 	x.words = slices.Sorted(maps.Keys(b.ids))
 	x.postings = make([][]posting, len(x.words))
 	places := make([]uint32, len(x.words))
@@ -113,9 +115,8 @@ type builder struct {
 	weights  []float32 // of each word in the tool being read
 	touched  []uint32  // words of the tool being read
 	field    []uint32  // words of the field being read
-	related  map[string][]string
-	mark     string   // before each word that is read
-	about    []uint32 // words of the server's text
+	mark     string    // before each word that is read
+	about    []uint32  // words of the server's text
 	titles   []titleWord
 	fields   func(tool.Ref) []string
 }
@@ -127,7 +128,7 @@ func (b *builder) tool(n uint32, info *tool.Info) string {
 	b.text(fieldTitle, info.Title)
 	b.text(fieldText, cut(info.Description, longestText))
 	b.text(fieldTags, tags(info))
-	in := readSchema(info.Input, b.relate)
+	in := readSchema(info.Input)
 	b.texts(fieldParam, in.names)
 	b.texts(fieldParamText, in.texts)
 	b.mark = outer
@@ -184,7 +185,7 @@ func (b *builder) texts(f field, texts []string) {
 func (b *builder) results(info *tool.Info) []string {
 	switch {
 	case len(info.Output) > 0:
-		return readSchema(info.Output, nil).names
+		return readSchema(info.Output).names
 	case b.fields != nil:
 		return b.fields(info.Ref)
 	}
@@ -328,13 +329,6 @@ func spaceless(r rune) bool {
 // created and creation, colour and color become one. The result need not be a word; it is
 // the same for query and index.
 func stem(word string) string {
-	if base, ok := vocabulary().irregular[word]; ok {
-		word = base
-	}
-	return regularStem(word)
-}
-
-func regularStem(word string) string {
 	word = singular(word)
 	if root, found := strings.CutSuffix(word, "ship"); found && len(root) > 4 {
 		word = root
@@ -430,15 +424,13 @@ const (
 type schemaText struct {
 	names, texts, values []string
 	properties           int
-	// see is called for each property with a description; nil: it is not.
-	see func(name, description string)
 }
 
 // readSchema reads a schema. One beyond the limits gives less text.
-func readSchema(schema json.RawMessage, see func(name, description string)) *schemaText {
-	s := &schemaText{see: see}
+func readSchema(schema json.RawMessage) *schemaText {
+	s := &schemaText{}
 	if len(schema) <= longestSchema {
-		s.read("", schema, 0)
+		s.read(schema, 0)
 	}
 	return s
 }
@@ -446,7 +438,7 @@ func readSchema(schema json.RawMessage, see func(name, description string)) *sch
 // FieldNames returns the names of all properties of a schema, each once.
 func FieldNames(schema json.RawMessage) []string {
 	var names []string
-	for _, name := range readSchema(schema, nil).names {
+	for _, name := range readSchema(schema).names {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -454,8 +446,8 @@ func FieldNames(schema json.RawMessage) []string {
 	return names
 }
 
-// read reads the schema of a property; name is empty for a schema that is none.
-func (s *schemaText) read(name string, schema json.RawMessage, depth int) {
+// read reads a schema, or that of a property.
+func (s *schemaText) read(schema json.RawMessage, depth int) {
 	if depth > deepestSchema {
 		return
 	}
@@ -463,7 +455,8 @@ func (s *schemaText) read(name string, schema json.RawMessage, depth int) {
 		switch key {
 		case "description":
 			if depth > 0 {
-				s.describe(name, value)
+				text, _ := rawjson.Text(value)
+				s.texts = append(s.texts, text)
 			}
 		case "properties":
 			rawjson.Each(value, func(property string, inner json.RawMessage) bool {
@@ -471,15 +464,15 @@ func (s *schemaText) read(name string, schema json.RawMessage, depth int) {
 			})
 		case "$defs", "definitions":
 			rawjson.Each(value, func(_ string, inner json.RawMessage) bool {
-				s.read("", inner, depth+1)
+				s.read(inner, depth+1)
 				return true
 			})
 		case "items", "additionalProperties":
-			s.read("", value, depth+1)
+			s.read(value, depth+1)
 		case "anyOf", "oneOf", "allOf", "prefixItems":
 			choices, _ := rawjson.Items(value)
 			for _, one := range choices {
-				s.read("", one, depth+1)
+				s.read(one, depth+1)
 			}
 		case "enum":
 			s.enum(value)
@@ -493,16 +486,8 @@ func (s *schemaText) property(name string, schema json.RawMessage, depth int) (m
 		return false
 	}
 	s.names = append(s.names, name)
-	s.read(name, schema, depth+1)
+	s.read(schema, depth+1)
 	return true
-}
-
-func (s *schemaText) describe(name string, value json.RawMessage) {
-	text, _ := rawjson.Text(value)
-	s.texts = append(s.texts, text)
-	if name != "" && s.see != nil {
-		s.see(name, text)
-	}
 }
 
 // enum adds the values that are short texts: others are data.

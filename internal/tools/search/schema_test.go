@@ -39,11 +39,11 @@ func TestAllOfADefinitionIsSearched(t *testing.T) {
 		"titular": "x.op", "invoice": "x.op", "voucher": "x.op", "overdue": "x.op", "warehouse": "x.op", "nickname": "x.op",
 		"payroll": "x.op", "bookkeeping": "x.op", "telephone": "x.out", "barometer": "x.other",
 	} {
-		if got := find(query); !slices.Equal(got, []string{want}) {
+		if got := find(query); len(got) == 0 || got[0] != want {
 			t.Errorf("%s: found %v", query, got)
 		}
 	}
-	if got := find("unused"); len(got) != 0 {
+	if got := find("unused"); slices.Contains(got, "x.out") {
 		t.Errorf("learned fields beside an output schema: %v", got)
 	}
 }
@@ -73,12 +73,12 @@ func TestSchemasAreLimited(t *testing.T) {
 	for i := range 2000 {
 		fmt.Fprintf(&many, `"p%d": {"enum": ["v%d"]},`, i, i)
 	}
-	s := readSchema(json.RawMessage(`{"properties": {`+strings.TrimSuffix(many.String(), ",")+`}}`), nil)
+	s := readSchema(json.RawMessage(`{"properties": {` + strings.TrimSuffix(many.String(), ",") + `}}`))
 	if len(s.names) != mostParams || len(s.values) != mostValues {
 		t.Errorf("%d names, %d values", len(s.names), len(s.values))
 	}
 	deep := strings.Repeat(`{"properties": {"a": `, 50) + "{}" + strings.Repeat("}}", 50)
-	if s := readSchema(json.RawMessage(deep), nil); len(s.names) != deepestSchema+1 {
+	if s := readSchema(json.RawMessage(deep)); len(s.names) != deepestSchema+1 {
 		t.Errorf("%d names", len(s.names))
 	}
 }

@@ -7,8 +7,35 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// The score of a tool is
+//
+//	words / most words + shareMeaning · nearness / most nearness
+//
+// each times what the tool is liked whatever is asked: its priority, and less if it is
+// deprecated. A tool whose title, or else name, is the query comes before all others.
+//
+// words is BM25 over the fields of the definition (index.go), summed over the words of the
+// query. A word matches as it is or in other forms, as a word of about the same meaning
+// (vocabulary.go), the last one also by its beginning, and one that matches nothing also with
+// typing mistakes. The sum is multiplied by how much of the query matched, and by how much of
+// the title was asked for.
+//
+// nearness is the cosine between what the query and the tool mean (meaning.go).
+//
+// Of several wordings the words are merged, half the best and half the average, and the
+// nearest one counts.
+const (
+	shareMeaning = float32(0.5) // tuned with the sets tuning, heldout and everyday of bench/search
+	liftOfExact  = float32(2)   // more than the rest can be, but for priorities
+
+	leastAlone = float32(0.4) // nearness of a tool that shares no word with the query
+
+	// A search of which no tool covers as much, nor is as near, is answered by nothing well.
+	leastFit  = float32(0.4)
+	leastNear = float32(0.5)
 )
 
 // Weights and limits of scores.
@@ -27,7 +54,6 @@ func (s *search) score(text string) []float32 {
 		return nil
 	}
 	s.share = s.shareOf(wanted)
-	s.intent = intentOf(text)
 	probes := make([]probe, len(wanted))
 	total, asked := float32(0), float32(0)
 	for i, t := range wanted {
@@ -61,16 +87,15 @@ func (s *search) scorePart(n int, scores []float32, probes []probe, total float3
 		m := &sum.matched[i]
 		covered = max(covered, m.covered)
 		scores[i] *= coverageMinimum + (1-coverageMinimum)*m.covered/total
-		scores[i] *= s.aptness(n, i, query, m.covered/total) * s.intent.suits(p.Index, &p.Tools[i])
+		scores[i] *= s.aptness(n, i, query, m.covered/total)
 		if p.Index.joined[i] == whole {
-			scores[i] *= 2
 			m.specific, m.named = true, true
 		}
 		if p.Special && !m.specific {
 			scores[i] *= factorVague
 		}
 		s.named[s.offsets[n]+i] = s.named[s.offsets[n]+i] || m.named
-		scores[i] *= preference(p.Tools[i].Priority) * p.Index.likings[i]
+		scores[i] *= p.liking(i)
 	}
 	return covered
 }
@@ -149,10 +174,18 @@ func (s sums) finish(tool uint32, importance float32) {
 	}
 }
 
-// preference is the effect of a tool's priority on its score: each point adds a
-// twentieth, so that ten points lift a tool over matches half as good again.
-func preference(priority int) float32 {
-	return max(0.25, min(1+float32(priority)/20, 4))
+// liking is a factor of a tool's scores, whatever the query: each point of its priority adds
+// a twentieth, so that ten points lift a tool over matches half as good again, and tools that
+// should no longer be used come late.
+func (p *Part) liking(tool int) float32 {
+	return max(0.25, min(1+float32(p.Tools[tool].Priority)/20, 4)) * p.Index.aged[tool]
+}
+
+func agedOf(info *tool.Info) float32 {
+	if info.Deprecated() {
+		return factorDeprecated
+	}
+	return 1
 }
 
 func joinedQuery(query string) string {
@@ -196,7 +229,8 @@ func (s *search) probe(t term, prefixed bool) probe {
 	p.noun = t.stem != "" && !vocabulary().verbs[t.stem]
 	p.specific = p.noun && t.weight == 1
 	holders := s.typed(&p, t, prefixed)
-	found := s.alike(&p, t, holders) || holders > 0
+	begins := prefixed && slices.ContainsFunc(p.matches, func(m []match) bool { return len(m) > 0 })
+	found := s.alike(&p, t, holders) || holders > 0 || begins
 	found = s.learned(&p, t, holders) || found
 	around := s.around(&p, t, holders)
 	if !found && !around && t.stem != "" {
@@ -233,7 +267,7 @@ func (s *search) around(p *probe, t term, holders int) bool {
 // alike adds the words that mean about the same; common ones count less. It reports
 // whether there are any.
 func (s *search) alike(p *probe, t term, holders int) (found bool) {
-	for _, other := range s.related(t) {
+	for _, other := range t.means[:min(len(t.means), mostRelated)] {
 		have := 0
 		for _, part := range s.parts {
 			have += part.Index.holders(part.Index.exact(other.stem))
@@ -300,27 +334,15 @@ const (
 	factorForm   = float32(0.7)  // of one thing in place of several, and the reverse
 	shareUsed    = float32(0.5)  // of its title that counts as asked for, of a tool that was used after one of the words
 
-	factorRequired   = float32(0.98) // per required argument
-	mostRequired     = 8
 	factorDeprecated = float32(0.5)
 )
 
 // titleWord is a word of a tool's title that says something.
 type titleWord struct {
 	word uint32
-	kind wordKind
+	verb bool
 	form wordForm
 }
-
-// wordKind is what a word of a title is.
-type wordKind uint8
-
-// Kinds of words.
-const (
-	noun wordKind = iota
-	actingVerb
-	readingVerb
-)
 
 // wordForm is whether a noun means one thing or several.
 type wordForm uint8
@@ -352,13 +374,7 @@ func (b *builder) title(info *tool.Info) {
 			return
 		}
 		root := stem(word)
-		one := titleWord{word: b.id(root), form: formOf(word)}
-		switch {
-		case readingVerbs()[root]:
-			one.kind = readingVerb
-		case v.verbs[root]:
-			one.kind = actingVerb
-		}
+		one := titleWord{word: b.id(root), verb: v.verbs[root], form: formOf(word)}
 		if !slices.ContainsFunc(b.titles[start:], func(t titleWord) bool { return t.word == one.word }) {
 			b.titles = append(b.titles, one)
 		}
@@ -408,14 +424,12 @@ func (s *search) answered(part int, probes []probe) {
 // titleShare is how much of a tool's title the query asks for, from 0 to 1: a tool that
 // does just what is asked comes before one that does something more special. Who asks for
 // things need not say that they are to be listed.
-func (x *Index) titleShare(tool int, query []asked, want intent) float32 {
+func (x *Index) titleShare(tool int, query []asked) float32 {
 	sum, total := float32(0), float32(0)
 	for _, t := range x.titleOf(tool) {
 		q, weight := query[t.word], float32(1)
 		switch {
-		case t.kind == readingVerb && (want == asks || want == reads) && q.factor < 1:
-			continue
-		case t.kind != noun:
+		case t.verb:
 			weight = weightVerb
 		case q.form != anyForm && t.form != anyForm && q.form != t.form:
 			q.factor *= factorForm
@@ -433,7 +447,7 @@ func (x *Index) titleShare(tool int, query []asked, want intent) float32 {
 // query asks for, or after how much of the query it was used before. covered is how much of
 // the query the tool covers.
 func (s *search) aptness(part, tool int, query []asked, covered float32) float32 {
-	share := s.parts[part].Index.titleShare(tool, query, s.intent)
+	share := s.parts[part].Index.titleShare(tool, query)
 	if used := s.share[[2]uint32{uint32(part), uint32(tool)}]; used > 0 {
 		share = max(share, shareUsed+(1-shareUsed)*used)
 	}
@@ -441,26 +455,10 @@ func (s *search) aptness(part, tool int, query []asked, covered float32) float32
 	return (titleMinimum + (1-titleMinimum)*share) * (1 + (factorTitle-1)*same*same*same)
 }
 
-// liking is a factor of a tool's scores, whatever the query: tools that should no longer
-// be used come late, and of two that fit equally well that which needs less comes first.
-func liking(info *tool.Info) float32 {
-	factor := float32(1)
-	list, _ := rawjson.Get(info.Input, "required")
-	names, _ := rawjson.Items(list)
-	for range min(len(names), mostRequired) {
-		factor *= factorRequired
-	}
-	if info.Deprecated() {
-		factor *= factorDeprecated
-	}
-	return factor
-}
-
 // ranked is a tool with its score; part and tool say which, in catalog order.
 type ranked struct {
 	score      float32
 	part, tool int
-	step       int
 }
 
 func (a ranked) before(b ranked) bool {
@@ -500,7 +498,7 @@ func (r *ranking) hits(parts []Part) []Hit {
 	})
 	hits := make([]Hit, len(r.best))
 	for i, k := range r.best {
-		hits[i] = Hit{Info: parts[k.part].Tools[k.tool], Score: float64(k.score), Step: k.step}
+		hits[i] = Hit{Info: parts[k.part].Tools[k.tool], Score: float64(k.score)}
 	}
 	return hits
 }

@@ -83,31 +83,6 @@ func TestSavingToATextFileIsWriting(t *testing.T) {
 	}
 }
 
-func TestTasksAreSplitIntoSteps(t *testing.T) {
-	t.Parallel()
-	l := NewLexicon()
-	parts := []Part{partOf(l, sample...)}
-	r := Run(Query{Texts: []string{"Look up the historical prices of Apple for the past year, create a presentation about them and then click every element \"delete everything\"."}}, parts, l)
-	if len(r.Steps) != 3 {
-		t.Fatalf("steps %q", r.Steps)
-	}
-	byStep := map[int]string{}
-	for _, h := range r.Hits {
-		if byStep[h.Step] == "" {
-			byStep[h.Step] = h.Ref.String()
-		}
-	}
-	if byStep[0] != "stocks.get_prices" || byStep[1] != "ppt.create_presentation" || byStep[2] != "browser.click" {
-		t.Errorf("best tools of the steps: %v", byStep)
-	}
-	if got := found(r); len(got) < 3 || slices.Contains(got[:3], "fs.delete_file") {
-		t.Errorf("found %v", got)
-	}
-	if s := steps("create an issue and a branch"); s != nil {
-		t.Errorf("%q are no steps", s)
-	}
-}
-
 func TestDataOfATaskIsNotSearched(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

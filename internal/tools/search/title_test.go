@@ -53,16 +53,3 @@ func TestTitles(t *testing.T) {
 		t.Errorf("found %v: what needs more, and what is deprecated, comes later", got)
 	}
 }
-
-func TestIntent(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]intent{
-		"list branches": reads, "which branches are there": asks, "labels of an issue": asks, "did I star it": asks, "my files": asks, "": unclear,
-		"build artifacts": unclear, "build the artifacts": acts,
-		"delete a branch": acts, "please delete a branch": acts, "get rid of a branch": acts, "I want to create one": acts, "make a link": acts,
-	} {
-		if got := intentOf(text); got != want {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
-}

@@ -12,13 +12,6 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Limits of steps.
-const (
-	mostSteps      = 8
-	wordsOfAStep   = 2 // a shorter one is no step
-	wordsOfOneStep = 9 // a shorter query is not split
-)
-
 // What takes milliseconds to compile is compiled when it is used first.
 var (
 	quoted = lazyregexp.New("\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|`[^`\n]{0,400}`|\\B'[^'\n]{0,200}'\\B|\\([^()\n]{0,400}\\)|\\[[^\\[\\]\n]{0,400}\\]|\\{[^{}\n]{0,400}\\}")
@@ -28,8 +21,6 @@ var (
 var (
 	addresses = lazyregexp.New(`https?://\S+`)
 	paths     = lazyregexp.New(`(?:[\w.~-]*/)+[\w.-]+|\b[\w-]+\.[A-Za-z][A-Za-z0-9]{1,4}\b`)
-	stepEnds  = lazyregexp.New(`(?i)[.!?;:]+(?:\s+|$)|\n+|[,\s]+(?:then|and then|after that|afterwards|finally|next)[,\s]+`)
-	weakEnds  = lazyregexp.New(`(?i),\s+(?:and\s+)?|\s+and\s+`)
 )
 
 // withoutData removes what is data of a task, not a word for a tool: quoted and bracketed
@@ -77,48 +68,6 @@ var fileKinds = map[string]string{
 	"mp3": "audio", "wav": "audio", "flac": "audio", "ogg": "audio", "mid": "midi", "midi": "midi", "mp4": "video", "mov": "video", "mkv": "video",
 	"zip": "archive", "tar": "archive", "gz": "archive", "db": "database", "sqlite": "sqlite", "sql": "sql", "log": "log", "ics": "calendar",
 	"py": "code", "js": "code", "ts": "code", "go": "code", "java": "code", "rs": "code", "c": "code", "cpp": "code", "sh": "script", "ipynb": "notebook",
-}
-
-// steps splits a task of several steps: at the ends of sentences, and where another verb
-// follows a comma or "and". A query that is one step gives none.
-func steps(text string) []string {
-	if len(strings.Fields(text)) < wordsOfOneStep {
-		return nil
-	}
-	var found []string
-	for _, sentence := range stepEnds().Split(text, -1) {
-		for _, piece := range clauses(sentence) {
-			piece = strings.TrimSpace(piece)
-			if n := len(found); piece == "" {
-				continue
-			} else if n > 0 && (telling(piece) < wordsOfAStep || telling(found[n-1]) < wordsOfAStep || n >= mostSteps) {
-				found[n-1] += ", " + piece
-			} else {
-				found = append(found, piece)
-			}
-		}
-	}
-	if len(found) < 2 {
-		return nil
-	}
-	return found
-}
-
-// clauses splits a sentence where a verb follows a comma or "and".
-func clauses(sentence string) []string {
-	var found []string
-	begin := 0
-	for _, at := range weakEnds().FindAllStringIndex(sentence, -1) {
-		next := ""
-		words(cut(sentence[at[1]:], longestWord), func(word string) {
-			next = cmp.Or(next, word)
-		})
-		if vocabulary().verbs[stem(next)] {
-			found = append(found, sentence[begin:at[0]])
-			begin = at[1]
-		}
-	}
-	return append(found, sentence[begin:])
 }
 
 // telling counts the words that say something.
