@@ -28,7 +28,7 @@ type activityCommand struct {
 	Outcome string        `enum:",ok,failed,denied,asked" default:"" placeholder:"ok|failed|denied|asked" help:"Only sessions in which that occurred."`
 	Find    string        `placeholder:"WORDS" help:"Only sessions in which these words occur."`
 	Since   time.Duration `placeholder:"1h" help:"Only sessions of this last period."`
-	Limit   int           `default:"20" help:"Maximum number of sessions."`
+	Limit   int           `placeholder:"20" help:"Maximum number of sessions; --follow ends after that many steps."`
 	Follow  bool          `short:"f" help:"Print each step when it has ended, until interrupted."`
 }
 
@@ -41,7 +41,7 @@ func (c *activityCommand) Run(ctx context.Context, proc *process) error {
 		return c.show(ctx, proc)
 	}
 	var list adminapi.ActivityList
-	raw, err := c.admin(ctx, proc, http.MethodGet, "/api/v1/activity?"+c.query(c.Since, c.Limit).Encode(), nil, &list)
+	raw, err := c.admin(ctx, proc, http.MethodGet, "/api/v1/activity?"+c.query(c.Since, cmp.Or(c.Limit, 20)).Encode(), nil, &list)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (c *activityCommand) follow(ctx context.Context, proc *process) error {
 			if ctx.Err() != nil {
 				return nil //nolint:nilerr // the command was interrupted
 			}
-			if err != nil {
+			if err != nil || c.enough(printed) {
 				return err
 			}
 			select {
@@ -153,6 +153,11 @@ func (c *activityCommand) follow(ctx context.Context, proc *process) error {
 			}
 		}
 	})
+}
+
+// enough reports whether --limit steps were printed.
+func (c *activityCommand) enough(printed map[string]time.Time) bool {
+	return c.Limit > 0 && len(printed) >= c.Limit
 }
 
 // followed is how long a step may take that --follow prints when it has ended.
@@ -179,7 +184,7 @@ func (c *activityCommand) poll(ctx context.Context, proc *process, api client.Cl
 		}
 	}
 	for id, at := range printed {
-		if latest.Sub(at) > followed {
+		if latest.Sub(at) > followed && c.Limit == 0 {
 			delete(printed, id)
 		}
 	}
@@ -195,7 +200,7 @@ func (c *activityCommand) printNew(ctx context.Context, proc *process, api clien
 	for i := range one.Steps {
 		step := &one.Steps[i]
 		end := step.At.Add(time.Duration(step.Took) * time.Microsecond)
-		if _, done := printed[step.ID]; done || end.Before(since) {
+		if _, done := printed[step.ID]; done || end.Before(since) || c.enough(printed) {
 			continue
 		}
 		printed[step.ID] = end

@@ -29,7 +29,7 @@ func TestPages(t *testing.T) {
 		"docs/operate.md":   "operate attach doctor",
 		"docs/trust.md":     "trust",
 		"docs/policy.md":    "policy",
-		"docs/audit.md":     "policy",
+		"docs/audit.md":     "policy activity",
 		"docs/security.md":  "keys tls folder",
 		"docs/oauth.md":     "",
 	} {
