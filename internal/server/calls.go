@@ -5,34 +5,32 @@ import (
 
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/govern/policy"
-	"github.com/luanette/luanette/internal/mcp/offers"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
 // callSteps are what every tool call passes, in this order, wherever it comes from:
 // /mcp, /mcp/NAME, scripts, jobs, chat and the command line.
-func callSteps(s *storage, g *guards, pins *pin.Guard, tools *overlay.Source, links *offers.Links, asks *approver) []tool.Step {
+func callSteps(s *storage, g *guards, src *sources, tools *overlay.Source) []tool.Step {
 	return []tool.Step{
-		catalog.LimitDepth(),                // tools that call each other in a circle end
-		catalog.Observe(),                   // span, events, statistics
-		g.audit.RecordCalls(),               // an entry per call, refused ones too
-		catalog.CheckVisible(),              // the tool exists for the caller
-		catalog.CheckScope(),                // the caller's scope admits the call
-		pins.CheckCalls(tools.OriginalName), // the tool's definition is approved
-		g.keys.CheckCalls(),                 // the caller's key is still valid
-		g.policy.CheckCalls(),               // policy rules and labels
-		tools.CheckCalls(),                  // startup.lua does not hide the tool
-		catalog.RunHooks(),                  // hooks of startup.lua
-		s.results.LearnCalls(),              // shapes of results without a schema
-		links.NoteCalls(),                   // resources that results name
-		s.usage.LearnCalls(),                // words of searches that led to the call
-		catalog.CheckArguments(),            // arguments match the tool's schema
-		asks.approveCalls(),                 // a person has approved it, if need be
-		g.quota.LimitCalls(),                // calls of the principal
-		catalog.LimitNamespace(),            // calls of the namespace, circuit breaker
+		catalog.LimitDepth(),                    // tools that call each other in a circle end
+		catalog.Observe(),                       // span, events, statistics
+		g.audit.RecordCalls(),                   // an entry per call, refused ones too
+		catalog.CheckVisible(),                  // the tool exists for the caller
+		catalog.CheckScope(),                    // the caller's scope admits the call
+		src.pins.CheckCalls(tools.OriginalName), // the tool's definition is approved
+		g.keys.CheckCalls(),                     // the caller's key is still valid
+		g.policy.CheckCalls(),                   // policy rules and labels
+		tools.CheckCalls(),                      // startup.lua does not hide the tool
+		catalog.RunHooks(),                      // hooks of startup.lua
+		s.results.LearnCalls(),                  // shapes of results without a schema
+		src.links.NoteCalls(),                   // resources that results name
+		s.usage.LearnCalls(),                    // words of searches that led to the call
+		catalog.CheckArguments(),                // arguments match the tool's schema
+		src.approver.approveCalls(),             // a person has approved it, if need be
+		g.quota.LimitCalls(),                    // calls of the principal
+		catalog.LimitNamespace(),                // calls of the namespace, circuit breaker
 	}
 }
 

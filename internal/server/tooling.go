@@ -81,9 +81,10 @@ func (s *sources) awaitTools(ctx context.Context, namespace string) {
 
 func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sources, error) {
 	manager := newManager(p, s, g) //nolint:contextcheck // what it starts lives as long as the server
-	var tools *catalog.Catalog     // the pins have it list tools anew, and its calls ask the pins
+	// What follows finds the rest in src: the pins have the catalog list tools anew, and its calls ask the pins.
+	src := &sources{links: &offers.Links{}, approver: &approver{policy: g.policy, circles: &p.circles}, musicIsRemote: remoteMusic(p, manager)}
 	pins, err := openPins(ctx, p, manager, func(ctx context.Context, pins ...*pin.Pin) {
-		tools.Refresh(ctx)
+		src.catalog.Refresh(ctx)
 		for _, p := range pins {
 			g.audit.RecordAction(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
 		}
@@ -91,36 +92,36 @@ func openSources(ctx context.Context, p *process, s *storage, g *guards) (*sourc
 	if err != nil {
 		return nil, err
 	}
+	src.pins = pins
 	named := overlay.New(pins, manager)
-	asks := &approver{policy: g.policy, circles: &p.circles}
 	o := catalogOptions(p, s, g, manager)
 	o.Ready = p.awaitStartup
-	links := &offers.Links{}
-	o.Steps = callSteps(s, g, pins, named, links, asks)
-	remote := remoteMusic(p, manager)
-	o.Limits = func(namespace string) catalog.Limits { return p.limits(namespace, remote()) }
+	o.Steps = callSteps(s, g, src, named)
+	o.Limits = func(namespace string) catalog.Limits { return p.limits(namespace, src.musicIsRemote()) }
 	o.WhyHidden = func(name string) error {
-		if err := pins.WhyHidden(name); err != nil || p.config.Music.Enabled || remote() {
+		if err := pins.WhyHidden(name); err != nil || p.config.Music.Enabled || src.musicIsRemote() {
 			return err
 		}
 		return hootenanny.WhyOff(name)
 	}
-	var upstreams *upstreamset.Set // it lists its tools in the catalog, which asks it who sees them
-	o.Own = func(ctx context.Context) func(*tool.Info) (*tool.Info, bool) { return upstreams.Own(ctx) }
-	o.Hides = func(who principal.Principal) func(*tool.Info) bool { return upstreams.Hides(who, g.policy.Hides(who)) } //nolint:contextcheck // it reads what is known
-	if p.options.OnDemand {
-		o.Load = func(ctx context.Context, name string) { upstreams.Start(ctx, name) }
+	// The upstreams list their tools in the catalog, which asks them who sees those.
+	o.Own = func(ctx context.Context) func(*tool.Info) (*tool.Info, bool) { return src.upstreams.Own(ctx) }
+	o.Hides = func(who principal.Principal) func(*tool.Info) bool { //nolint:contextcheck // it reads what is known
+		return src.upstreams.Hides(who, g.policy.Hides(who))
 	}
-	tools = catalog.New(o)
-	if upstreams, err = openUpstreams(ctx, p, upstreamset.Options{
-		Manager: manager, Overlay: named, Catalog: tools, Pins: pins, Warnings: pins.Warnings, Audit: g.audit.RecordAction,
+	if p.options.OnDemand {
+		o.Load = func(ctx context.Context, name string) { src.upstreams.Start(ctx, name) }
+	}
+	src.catalog, src.history = catalog.New(o), o.History
+	if src.upstreams, err = openUpstreams(ctx, p, upstreamset.Options{
+		Manager: manager, Overlay: named, Catalog: src.catalog, Pins: pins, Warnings: pins.Warnings, Audit: g.audit.RecordAction,
 	}); err != nil {
 		return nil, err
 	}
-	asks.catalog = tools // its calls wait for approvals, which are about its tools
-	approvals, err := openApprovals(ctx, p, g, s.deliveries, asks)
-	asks.approvals = approvals
-	return &sources{tools, upstreams, pins, links, approvals, asks, o.History, remote}, err
+	src.approver.catalog = src.catalog // its calls wait for approvals, which are about its tools
+	src.approvals, err = openApprovals(ctx, p, g, s.deliveries, src.approver)
+	src.approver.approvals = src.approvals
+	return src, err
 }
 
 // newManager returns what connects to upstreams.

@@ -59,15 +59,7 @@ func (l *Log) activityOf(ctx context.Context, i *tool.Invocation) *Activity {
 		a.session = caller.ID
 	}
 	if origin := tool.OriginOf(ctx); origin != nil {
-		if origin.Job != "" {
-			a.session, a.title = jobSession+origin.Job, origin.Name
-		}
-		if !i.Relayed {
-			a.Detail.Waited, origin = origin.Waited().Microseconds(), origin.Outer()
-		}
-		if origin != nil && origin.Call != [8]byte{} {
-			a.Detail.Parent = hex.EncodeToString(origin.Call[:])
-		}
+		a.setOrigin(origin, i.Relayed)
 	}
 	_, approved := tool.Approved(ctx)
 	a.resumed = approved && caller == nil
@@ -75,6 +67,20 @@ func (l *Log) activityOf(ctx context.Context, i *tool.Invocation) *Activity {
 		a.describe(i)
 	}
 	return a
+}
+
+// setOrigin adds what the call is part of. The origin is the call's own, unless it was relayed.
+func (a *Activity) setOrigin(origin *tool.Origin, relayed bool) {
+	if origin.Job != "" {
+		a.session, a.title = jobSession+origin.Job, origin.Name
+	}
+	parent := origin
+	if !relayed {
+		a.Detail.Waited, parent = origin.Waited().Microseconds(), origin.Outer()
+	}
+	if parent != nil && parent.Call != [8]byte{} {
+		a.Detail.Parent = hex.EncodeToString(parent.Call[:])
+	}
 }
 
 // isBusy reports whether much waits to be written.
@@ -240,13 +246,7 @@ func (e *Entry) newSessionID(group string) string {
 
 // count adds an entry to the session.
 func (s *Session) count(e *Entry) {
-	end := e.At.Add(time.Duration(e.Took) * time.Microsecond)
-	if end.After(s.Latest) {
-		s.Latest = end
-	}
-	if e.At.Before(s.Began) {
-		s.Began = e.At
-	}
+	s.extend(e.At, e.At.Add(time.Duration(e.Took)*time.Microsecond))
 	a := e.Activity
 	if a.Own {
 		return
@@ -266,10 +266,24 @@ func (s *Session) count(e *Entry) {
 		s.Asked++
 		return
 	}
-	server, _, isUpstream := strings.Cut(e.Subject, ".")
-	if !isUpstream {
-		return
+	if server, _, isUpstream := strings.Cut(e.Subject, "."); isUpstream {
+		s.countCall(e, size)
+		s.addServer(server)
 	}
+}
+
+// extend makes the session last at least from one time to another.
+func (s *Session) extend(from, to time.Time) {
+	if from.Before(s.Began) {
+		s.Began = from
+	}
+	if to.After(s.Latest) {
+		s.Latest = to
+	}
+}
+
+// countCall counts a call of a server's tool, of so many bytes.
+func (s *Session) countCall(e *Entry, size int64) {
 	s.Calls++
 	s.Used += size
 	if e.Error != "" {
@@ -278,9 +292,14 @@ func (s *Session) count(e *Entry) {
 	if e.Decision == "deny" || e.Error == string(fault.Denied) {
 		s.Denied++
 	}
-	if s.Server == "" {
-		s.Server = column(server)
-	} else if s.Server != server && !strings.HasSuffix(s.Server, "+") {
+}
+
+// addServer names the first server whose tools were called, and marks that there are others.
+func (s *Session) addServer(name string) {
+	switch {
+	case s.Server == "":
+		s.Server = column(name)
+	case s.Server != name && !strings.HasSuffix(s.Server, "+"):
 		s.Server += "+"
 	}
 }

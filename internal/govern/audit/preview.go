@@ -59,13 +59,24 @@ func previewOf(result json.RawMessage) json.RawMessage {
 	if !isText || len(items) > 1 {
 		return preview(content)
 	}
-	if len(quoted) < longestRead {
-		text, _ := rawjson.Text(quoted)
-		if first := rawjson.First([]byte(text)); (first == '{' || first == '[') && json.Valid([]byte(text)) {
-			return preview(json.RawMessage(text))
-		}
+	if inner, ok := quotedJSON(quoted); ok {
+		return preview(inner)
 	}
 	return preview(quoted)
+}
+
+// quotedJSON is the list or the object that a quoted text holds. Texts that a preview does not
+// read to their end are none.
+func quotedJSON(quoted json.RawMessage) (inner json.RawMessage, ok bool) {
+	if len(quoted) >= longestRead {
+		return nil, false
+	}
+	text, _ := rawjson.Text(quoted)
+	first := rawjson.First([]byte(text))
+	if first != '{' && first != '[' || !json.Valid([]byte(text)) {
+		return nil, false
+	}
+	return json.RawMessage(text), true
 }
 
 // previewer copies JSON without parsing it: it is for every call.

@@ -73,6 +73,11 @@ func (f *SessionFilter) conditions(where *conditions) {
 	if f.Server != "" {
 		where.add(`words LIKE ? ESCAPE '\'`, contained("\n"+f.Server+"."))
 	}
+	f.outcomeCondition(where)
+	f.wordConditions(where)
+}
+
+func (f *SessionFilter) outcomeCondition(where *conditions) {
 	switch f.Outcome {
 	case "ok":
 		where.add(`failed = 0 AND denied = 0`)
@@ -83,6 +88,10 @@ func (f *SessionFilter) conditions(where *conditions) {
 	case "asked":
 		where.add(`asked > 0`)
 	}
+}
+
+// wordConditions has one for each word: it occurs in one of the texts of a session.
+func (f *SessionFilter) wordConditions(where *conditions) {
 	for _, word := range strings.Fields(f.Find) {
 		where.add(`(words LIKE ? ESCAPE '\' OR lower(title) LIKE ? ESCAPE '\' OR lower(agent) LIKE ? ESCAPE '\' OR lower(name) LIKE ? ESCAPE '\')`,
 			contained(word), contained(word), contained(word), contained(word))

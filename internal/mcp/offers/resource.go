@@ -25,31 +25,48 @@ func (o *Offers) resource(ctx context.Context, uri string) (target, error) {
 	if i := slices.IndexFunc(listed, func(e Entry) bool { return e.Shown == uri }); i >= 0 {
 		return o.entryAt(ctx, listed[i])
 	}
-	if space, id, ok := unqualified(uri); ok {
-		if t, ok := o.at(ctx, o.namespace(ctx, space), id); ok && t.space != "" {
-			return t, nil
-		}
+	if t, ok := o.named(ctx, uri); ok {
+		return t, nil
 	}
-	if space, linked := o.Links.find(principal.Of(ctx), uri); linked {
-		if t, ok := o.at(ctx, space, uri); ok {
-			return t, nil
-		}
+	if t, ok := o.linked(ctx, uri); ok {
+		return t, nil
 	}
-	var matching []string
-	for _, e := range templates {
-		if matches(e.ID, uri) && !slices.Contains(matching, e.Namespace) {
-			matching = append(matching, e.Namespace)
-		}
-	}
+	matching := withTemplate(uri, templates)
 	if len(matching) == 0 {
 		matching = withScheme(uri, slices.Concat(listed, templates))
 	}
-	if len(matching) > 0 && (len(matching) == 1 || matching[0] == "") { // our own come first
-		if t, ok := o.at(ctx, matching[0], uri); ok {
-			return t, nil
-		}
+	if t, ok := o.onlyOne(ctx, matching, uri); ok {
+		return t, nil
 	}
 	return target{}, unknown(principal.Of(ctx), uri, matching, listed)
+}
+
+// named is the target of a URI that has the name of an upstream in front.
+func (o *Offers) named(ctx context.Context, uri string) (target, bool) {
+	space, id, ok := unqualified(uri)
+	if !ok {
+		return target{}, false
+	}
+	t, ok := o.at(ctx, o.namespace(ctx, space), id)
+	return t, ok && t.space != ""
+}
+
+// linked is the target of a URI that an upstream has linked to in a result for this caller.
+func (o *Offers) linked(ctx context.Context, uri string) (target, bool) {
+	space, ok := o.Links.find(principal.Of(ctx), uri)
+	if !ok {
+		return target{}, false
+	}
+	return o.at(ctx, space, uri)
+}
+
+// onlyOne is the target of a URI that one upstream alone may have, or we.
+func (o *Offers) onlyOne(ctx context.Context, spaces []string, uri string) (target, bool) {
+	isClear := len(spaces) == 1 || len(spaces) > 1 && spaces[0] == "" // our own come first
+	if !isClear {
+		return target{}, false
+	}
+	return o.at(ctx, spaces[0], uri)
 }
 
 func unknown(who principal.Principal, uri string, matching []string, listed []Entry) error {
@@ -78,6 +95,16 @@ func (o *Offers) template(ctx context.Context, uri string) (target, error) {
 		return o.entryAt(ctx, templates[i])
 	}
 	return o.resource(ctx, uri)
+}
+
+// withTemplate are the upstreams that have a template which a URI matches.
+func withTemplate(uri string, templates []Entry) (spaces []string) {
+	for _, e := range templates {
+		if matches(e.ID, uri) && !slices.Contains(spaces, e.Namespace) {
+			spaces = append(spaces, e.Namespace)
+		}
+	}
+	return spaces
 }
 
 // withScheme are the upstreams that have resources with the scheme of a URI. Schemes that any
