@@ -73,6 +73,47 @@ func crowd(t *testing.T, special map[string]writing, names ...string) (errs map[
 	return errs, rows
 }
 
+// A writer that is refused because of what another wrote finds it when it looks.
+func TestARefusalComesAfterItsReason(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		d, err := Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = d.Close() }()
+		if err := d.Exec(ctx, "CREATE TABLE r (v TEXT PRIMARY KEY)"); err != nil {
+			t.Fatal(err)
+		}
+		hold := make(chan struct{})
+		insert := func(before func()) error {
+			return d.Write(ctx, func(tx *Tx) error {
+				before()
+				_, err := tx.Exec(ctx, "INSERT INTO r (v) VALUES ('a')")
+				return err
+			})
+		}
+		var all sync.WaitGroup
+		all.Go(func() { _ = insert(func() { <-hold }) })
+		synctest.Wait()
+		all.Go(func() {
+			if err := insert(func() {}); err == nil {
+				t.Error("the row was inserted twice")
+			}
+			var n int
+			if err := d.QueryRow(ctx, "SELECT count(*) FROM r").Scan(&n); err != nil || n != 1 {
+				t.Errorf("%d rows (%v), want the one that was in the way", n, err)
+			}
+		})
+		synctest.Wait()
+		all.Go(func() { _ = insert(synctest.Wait) }) // the group is open until everybody waits for it
+		synctest.Wait()
+		close(hold)
+		all.Wait()
+	})
+}
+
 func TestGroupKeepsOrderAndOmitsFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

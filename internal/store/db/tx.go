@@ -410,8 +410,8 @@ func (w *groupWriter) write(ctx context.Context, f func(*Tx) error) (err error) 
 		if first {
 			w.settle(ctx, g)
 		}
-		if err == nil {
-			<-g.done
+		<-g.done // a refusal may be about what another part wrote, and that is not stored before
+		if g.err != nil {
 			err = g.err
 		}
 	}()
