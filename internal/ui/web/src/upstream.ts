@@ -93,7 +93,7 @@ export function retry(u: Upstream): Promise<boolean> {
 }
 
 /** The states in the order of trouble: what needs a person first. */
-const trouble = ['failed', 'needs_auth', 'untrusted', 'reconnecting', 'starting', 'connecting', 'removed', 'connected', 'asleep']
+const trouble = ['failed', 'needs_auth', 'untrusted', 'reconnecting', 'installing', 'starting', 'connecting', 'removed', 'connected', 'asleep']
 
 /** Servers with trouble first, then by name. */
 export function byTrouble(list: Upstream[]): Upstream[] {

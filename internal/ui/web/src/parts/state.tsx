@@ -2,7 +2,7 @@ const classes: Record<string, string> = {
   connected: 'good', complete: 'good', up: 'good', allowed: 'good', active: 'good', healthy: 'good', strict: 'good', delivered: 'good',
   failed: 'bad', reconnecting: 'bad', needs_auth: 'bad', gone: 'bad', silent: 'bad', denied: 'bad', changed: 'bad', refused: 'bad',
   running: 'now', playing: 'now',
-  cancelled: 'warn', waiting: 'warn', pending: 'warn', held: 'warn', draining: 'warn', removed: 'warn', connecting: 'warn', starting: 'warn', untrusted: 'warn', off: 'warn', paused: 'warn', needs_login: 'warn', none: 'warn',
+  cancelled: 'warn', waiting: 'warn', pending: 'warn', held: 'warn', draining: 'warn', removed: 'warn', connecting: 'warn', installing: 'warn', starting: 'warn', untrusted: 'warn', off: 'warn', paused: 'warn', needs_login: 'warn', none: 'warn',
   blocked: 'bad', expired: 'warn', revoked: 'soft',
 }
 
