@@ -393,22 +393,7 @@ func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify hub.Notify) (s
 		var work sync.WaitGroup
 		work.Go(func() {
 			for e := range sub.All(ctx) {
-				if about, ok := e.Data.(event.Keyed); ok && strings.HasPrefix(e.Type, "job.") {
-					notify(wire.NoteTask, rawjson.SetText(nil, "taskId", about.EventKey()), e.VisibleTo)
-				}
-				if setting, ok := e.Data.(event.Keyed); ok && e.Type == configUpdate && (setting.EventKey() == "mcp.menu" || setting.EventKey() == "mcp.list_scripts") {
-					notify(wire.NoteToolsChanged, nil, nil) // another menu is shown
-				}
-				if e.Type == toolsRefreshed {
-					notify(wire.NoteToolsChanged, nil, nil) // somebody may have other tools there, while all together stay the same
-				}
-				if e.Type == listsRefreshed || e.Type == "upstream.removed" {
-					notify(wire.NotePromptsChanged, nil, nil)
-					notify(wire.NoteResourcesChanged, nil, nil)
-				}
-				for _, uri := range resourcesAbout(e) {
-					notify(wire.NoteResourceUpdated, rawjson.SetText(nil, "uri", uri), e.VisibleTo)
-				}
+				notifyOf(e, notify)
 			}
 		})
 		return func() {
@@ -418,6 +403,33 @@ func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify hub.Notify) (s
 			sub.Close()
 		}
 	}
+}
+
+// notifyOf notifies clients of what an event changes for them.
+func notifyOf(e event.Event, notify hub.Notify) {
+	if job, ok := e.Data.(event.Keyed); ok && strings.HasPrefix(e.Type, "job.") {
+		notify(wire.NoteTask, rawjson.SetText(nil, "taskId", job.EventKey()), e.VisibleTo)
+	}
+	if changesListedTools(e) {
+		notify(wire.NoteToolsChanged, nil, nil)
+	}
+	if e.Type == listsRefreshed || e.Type == "upstream.removed" {
+		notify(wire.NotePromptsChanged, nil, nil)
+		notify(wire.NoteResourcesChanged, nil, nil)
+	}
+	for _, uri := range resourcesAbout(e) {
+		notify(wire.NoteResourceUpdated, rawjson.SetText(nil, "uri", uri), e.VisibleTo)
+	}
+}
+
+// changesListedTools reports whether somebody may be shown other tools after an event, even if
+// all tools together stay the same.
+func changesListedTools(e event.Event) bool {
+	if e.Type == toolsRefreshed {
+		return true
+	}
+	setting, ok := e.Data.(event.Keyed)
+	return ok && e.Type == configUpdate && (setting.EventKey() == "mcp.menu" || setting.EventKey() == "mcp.list_scripts")
 }
 
 // resourcesAbout lists the resources that an event about an upstream or a job changes.

@@ -272,14 +272,7 @@ func (l *Loaded) readEnvironment(env Environment) error {
 		}
 		s, ok := byVariable[name]
 		if !ok {
-			f := fault.New(fault.Config, "environment: unknown variable %s", name)
-			if strings.HasPrefix(name, "LUANETTE_SEARCH_EMBEDDINGS_") {
-				return f.WithHint(embeddingsGone)
-			}
-			if near := suggest.Names(name, slices.Sorted(maps.Keys(byVariable)), 1); len(near) > 0 {
-				return f.WithHint("did you mean %s? `luanette config show` lists them all", near[0])
-			}
-			return f.WithHint("`luanette config show` lists the known ones")
+			return unknownVariable(name, slices.Sorted(maps.Keys(byVariable)))
 		}
 		if err := s.set(env[name]); err != nil {
 			return fault.Wrap(fault.Config, err, "environment: %s=%q", name, env[name])
@@ -287,6 +280,18 @@ func (l *Loaded) readEnvironment(env Environment) error {
 		l.Origins[s.key] = "environment"
 	}
 	return nil
+}
+
+// unknownVariable is the error about a variable that is none of the known ones.
+func unknownVariable(name string, known []string) error {
+	f := fault.New(fault.Config, "environment: unknown variable %s", name)
+	if strings.HasPrefix(name, "LUANETTE_SEARCH_EMBEDDINGS_") {
+		return f.WithHint(embeddingsGone)
+	}
+	if near := suggest.Names(name, known, 1); len(near) > 0 {
+		return f.WithHint("did you mean %s? `luanette config show` lists them all", near[0])
+	}
+	return f.WithHint("`luanette config show` lists the known ones")
 }
 
 // readAlias reads a setting from its alternative variable.

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -86,19 +87,29 @@ type npx struct {
 
 // npxWords returns the words after npx or `npm exec`; nil if the command is another one.
 func npxWords(command string, args []string) *npx {
-	switch name := programName(command); {
+	switch name, words := behindWrapper(command, args); {
 	case name == "npx":
-		return &npx{words: args}
-	case name == "npm" && len(args) > 0 && (args[0] == "exec" || args[0] == "x"):
-		return &npx{words: args[1:], exec: true}
-	case name == "cmd" && len(args) > 1 && strings.EqualFold(args[0], "/c"):
-		return npxWords(args[1], args[2:])
-	case name == "node" && len(args) > 0 && filepath.Base(args[0]) == "npx-cli.js":
-		return &npx{words: args[1:]}
-	case name == "node" && len(args) > 0 && filepath.Base(args[0]) == "npm-cli.js":
-		return npxWords("npm", args[1:])
+		return &npx{words: words}
+	case name == "npm" && len(words) > 0 && (words[0] == "exec" || words[0] == "x"):
+		return &npx{words: words[1:], exec: true}
 	}
 	return nil
+}
+
+// behindWrapper returns the name of the program that a command is about, and its arguments: that
+// after cmd /c, and npx or npm where node runs their scripts.
+func behindWrapper(command string, args []string) (name string, words []string) {
+	name = programName(command)
+	if len(args) == 0 {
+		return name, args
+	}
+	switch script := filepath.Base(args[0]); {
+	case name == "cmd" && len(args) > 1 && strings.EqualFold(args[0], "/c"):
+		return behindWrapper(args[1], args[2:])
+	case name == "node" && (script == "npx-cli.js" || script == "npm-cli.js"):
+		return strings.TrimSuffix(script, "-cli.js"), args[1:]
+	}
+	return name, args
 }
 
 // programName is the name of a program without its folder and the endings of Windows.
@@ -206,35 +217,38 @@ func NameOf(spec string) string {
 // folder, or one that is installed for all, or settings of the folder.
 func (r Request) local() string {
 	name := NameOf(r.Specs[0])
-	bin := r.Bin
-	if bin == "" {
-		bin = name[strings.LastIndex(name, "/")+1:]
-	}
+	bin := cmp.Or(r.Bin, withoutScope(name))
 	folder := r.Start.Dir
 	if folder == "" {
 		folder, _ = os.Getwd() // without it there is no local package
 	}
-	project := true
-	for ; ; folder = filepath.Dir(folder) {
-		for _, path := range []string{filepath.Join("node_modules", ".bin", bin), filepath.Join("node_modules", name, "package.json")} {
-			if exists(filepath.Join(folder, path)) {
-				return "npx uses what is installed in " + filepath.Join(folder, "node_modules")
-			}
+	inProject := false // npm reads the settings of the nearest project alone
+	for _, folder := range withParents(folder) {
+		modules := filepath.Join(folder, "node_modules")
+		if exists(filepath.Join(modules, ".bin", bin)) || exists(filepath.Join(modules, name, "package.json")) {
+			return "npx uses what is installed in " + modules
 		}
-		if project && exists(filepath.Join(folder, "package.json")) {
-			project = false
-			if exists(filepath.Join(folder, ".npmrc")) {
-				return "npx uses the settings in " + filepath.Join(folder, ".npmrc")
-			}
+		if inProject || !exists(filepath.Join(folder, "package.json")) {
+			continue
 		}
-		if folder == filepath.Dir(folder) {
-			break
+		inProject = true
+		if settings := filepath.Join(folder, ".npmrc"); exists(settings) {
+			return "npx uses the settings in " + settings
 		}
 	}
 	if prefix := r.globalPrefix(); prefix != "" && exists(filepath.Join(prefix, "lib", "node_modules", name, "package.json")) {
 		return "npx uses what is installed in " + filepath.Join(prefix, "lib", "node_modules")
 	}
 	return ""
+}
+
+// withParents returns a folder and all those around it, the nearest first.
+func withParents(folder string) []string {
+	all := []string{folder}
+	for parent := filepath.Dir(folder); parent != folder; parent = filepath.Dir(folder) {
+		all, folder = append(all, parent), parent
+	}
+	return all
 }
 
 // globalPrefix is where npm installs packages for all.
