@@ -215,14 +215,28 @@ func (c *installCommand) launch(client clientfile.Client) (clientfile.Launch, er
 	if c.URL != "" {
 		return clientfile.Launch{URL: setAddress(c.URL, c.Set, menu), Headers: c.Header}, nil
 	}
+	command, err := ownCommand(client)
+	if err != nil {
+		return clientfile.Launch{}, err
+	}
+	return clientfile.Launch{Command: command, Args: c.stdioArgs(menu)}, nil
+}
+
+// ownCommand is the command by which a client starts this program: its name where the client
+// finds it by that, and its path otherwise.
+func ownCommand(client clientfile.Client) (string, error) {
 	own, err := os.Executable()
 	if err != nil {
-		return clientfile.Launch{}, fault.Wrap(fault.Internal, err, "find our own program")
+		return "", fault.Wrap(fault.Internal, err, "find our own program")
 	}
-	command := own
 	if found, err := exec.LookPath("luanette"); err == nil && !client.Desktop && sameFile(found, own) {
-		command = "luanette"
+		return "luanette", nil
 	}
+	return own, nil
+}
+
+// stdioArgs are the arguments with which a client starts Luanette; menu is empty for the usual one.
+func (c *installCommand) stdioArgs(menu string) []string {
 	args := []string{"stdio"}
 	if c.Config != "" {
 		args = append(args, "--config", c.Config)
@@ -236,7 +250,7 @@ func (c *installCommand) launch(client clientfile.Client) (clientfile.Launch, er
 	if menu != "" {
 		args = append(args, "--menu", menu)
 	}
-	return clientfile.Launch{Command: command, Args: args}, nil
+	return args
 }
 
 // setAddress returns the address of a set of tools at a server, whose own is given.
