@@ -57,34 +57,52 @@ const (
 	maxOfferedBytes = 16 << 20
 )
 
-// list fetches all pages of one list. Entries that cannot be told apart are left out.
+// collected is what the pages of one list have brought so far.
+type collected struct {
+	id    string // the key of what tells entries apart
+	found []json.RawMessage
+	seen  map[string]bool // by id
+	size  int             // bytes of all entries, also of those that were left out
+}
+
+// add takes the entries of a page. Those that cannot be told apart, and what exceeds a limit, are left out.
+func (c *collected) add(page []json.RawMessage) {
+	for _, entry := range page {
+		c.size += len(entry)
+		if len(c.found) >= maxOffered || c.isTooBig() || rawjson.Depth(entry) > maxToolDepth {
+			continue
+		}
+		id, _ := rawjson.GetText(entry, c.id)
+		if id == "" || c.seen[id] {
+			continue
+		}
+		c.seen[id] = true
+		c.found = append(c.found, slices.Clone(entry))
+	}
+}
+
+func (c *collected) isTooBig() bool { return c.size > maxOfferedBytes }
+
+// list fetches all pages of one list.
 func (s *session) list(ctx context.Context, l offeringList, timeout time.Duration) ([]json.RawMessage, error) {
-	var found []json.RawMessage
-	seen, cursors := map[string]bool{}, map[string]bool{}
-	params, size := json.RawMessage(`{}`), 0
+	entries, cursors := collected{id: l.id, seen: map[string]bool{}}, map[string]bool{}
+	params := json.RawMessage(`{}`)
 	for range maxPages {
 		result, err := s.request(ctx, &outcall{method: l.method, params: params, timeout: timeout})
 		if err != nil {
-			return found, fmt.Errorf("%s: %w", l.method, err)
+			return entries.found, fmt.Errorf("%s: %w", l.method, err)
 		}
 		raw, _ := rawjson.Get(result, l.key)
-		items, _ := rawjson.Items(raw)
-		for _, item := range items {
-			id, _ := rawjson.GetText(item, l.id)
-			if size += len(item); id == "" || seen[id] || len(found) >= maxOffered || size > maxOfferedBytes || rawjson.Depth(item) > maxToolDepth {
-				continue
-			}
-			seen[id] = true
-			found = append(found, slices.Clone(item))
-		}
+		page, _ := rawjson.Items(raw)
+		entries.add(page)
 		next, more := rawjson.Get(result, "nextCursor")
-		if !more || string(next) == "null" || cursors[string(next)] || size > maxOfferedBytes {
+		if !more || string(next) == "null" || cursors[string(next)] || entries.isTooBig() {
 			break
 		}
 		cursors[string(next)] = true
 		params = rawjson.Set(nil, "cursor", next)
 	}
-	return found, nil
+	return entries.found, nil
 }
 
 // followOffering fetches what a session offers beside tools, and again when the server says that
