@@ -14,58 +14,81 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
+// functionEntry is a line of the function calling leaderboard: a question with its functions,
+// or the answer to the question with the same ID.
+type functionEntry struct {
+	ID       string
+	Question [][]struct{ Role, Content string }
+	Function []struct {
+		Name, Description string
+		Parameters        json.RawMessage
+	}
+	GroundTruth []json.RawMessage `json:"ground_truth"`
+}
+
 // functionCalls reads questions of the Berkeley function calling leaderboard: BFCL_*.json,
 // all of whose functions are tools, and for some of them possible_answer/BFCL_*.json. The
 // questions are those that one call answers.
 func functionCalls(files []string) (s set, err error) {
-	type entry struct {
-		ID       string
-		Question [][]struct{ Role, Content string }
-		Function []struct {
-			Name, Description string
-			Parameters        json.RawMessage
-		}
-		GroundTruth []json.RawMessage `json:"ground_truth"`
-	}
-	seen := map[string]bool{}
 	for _, file := range files {
-		entries, err := readLines[entry](file)
+		entries, err := readLines[functionEntry](file)
 		if err != nil {
 			return set{}, err
 		}
-		answers, err := readLines[entry](filepath.Join(filepath.Dir(file), "possible_answer", filepath.Base(file)))
-		if err != nil && !os.IsNotExist(err) {
+		right, err := singleAnswers(filepath.Join(filepath.Dir(file), "possible_answer", filepath.Base(file)))
+		if err != nil {
 			return set{}, err
 		}
-		right := map[string]string{}
-		for _, a := range answers {
-			var call map[string]json.RawMessage
-			if len(a.GroundTruth) == 1 && json.Unmarshal(a.GroundTruth[0], &call) == nil {
-				for name := range call {
-					right[a.ID] = name
-				}
-			}
-		}
 		for _, e := range entries {
-			for _, f := range e.Function {
-				if !seen[f.Name] {
-					seen[f.Name] = true
-					s.tools = append(s.tools, tool.Info{Ref: tool.Ref{Space: "bfcl", Name: f.Name}, Description: f.Description, Input: f.Parameters})
-				}
-			}
+			s.tools = append(s.tools, e.tools()...)
 			if name := right[e.ID]; name != "" && len(e.Question) == 1 {
-				text := ""
-				for _, m := range e.Question[0] {
-					if m.Role == "user" {
-						text += m.Content + "\n"
-					}
-				}
-				s.asked = append(s.asked, question{texts: []string{text}, want: []string{"bfcl." + name}})
+				s.asked = append(s.asked, question{texts: []string{e.asked()}, want: []string{"bfcl." + name}})
 			}
 		}
 	}
 	slices.SortStableFunc(s.tools, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
+	s.tools = slices.CompactFunc(s.tools, func(a, b tool.Info) bool { return a.Name == b.Name }) // the first of a name stays
 	return s, nil
+}
+
+// singleAnswers reads which function answers a question, by its ID, where one call does. The
+// file may be missing.
+func singleAnswers(file string) (map[string]string, error) {
+	answers, err := readLines[functionEntry](file)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	right := map[string]string{}
+	for _, a := range answers {
+		var call map[string]json.RawMessage
+		if len(a.GroundTruth) != 1 || json.Unmarshal(a.GroundTruth[0], &call) != nil {
+			continue
+		}
+		for name := range call {
+			right[a.ID] = name
+		}
+	}
+	return right, nil
+}
+
+// tools are the functions of the question.
+func (e *functionEntry) tools() []tool.Info {
+	all := make([]tool.Info, len(e.Function))
+	for i, f := range e.Function {
+		all[i] = tool.Info{Ref: tool.Ref{Space: "bfcl", Name: f.Name}, Description: f.Description, Input: f.Parameters}
+	}
+	return all
+}
+
+// asked is what the user says in the first turn.
+func (e *functionEntry) asked() string {
+	text := ""
+	for _, m := range e.Question[0] {
+		if m.Role == "user" {
+			text += m.Content + "\n"
+		}
+	}
+	return text
 }
 
 // readLines reads a file with a JSON object on each line.

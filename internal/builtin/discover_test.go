@@ -38,6 +38,32 @@ func TestSearchTools(t *testing.T) {
 	}
 }
 
+// TestSearchToolsSaysThatNothingFits asks in another language, and for what is no word.
+func TestSearchToolsSaysThatNothingFits(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	const foreign, weak, none = "Ask in their language", "These are the nearest", "No tool matches"
+	for _, c := range []struct {
+		query string
+		tools int
+		notes []string
+	}{
+		{"addiere zwei Zahlen bitte", 0, []string{foreign, none}},
+		{"zzzzzz", 0, []string{none}},
+	} {
+		var found searchtools.Found
+		text := h.mustCall(t, "search_tools", fmt.Sprintf(`{"query":%q}`, c.query), &found).Text()
+		for _, note := range []string{foreign, weak, none} {
+			if strings.Contains(text, note) != slices.Contains(c.notes, note) {
+				t.Errorf("%s: %q is or is not in\n%s", c.query, note, text)
+			}
+		}
+		if len(found.Tools) != c.tools {
+			t.Errorf("%s: %d tools, want %d:\n%s", c.query, len(found.Tools), c.tools, text)
+		}
+	}
+}
+
 func TestSearchToolsMergesWordings(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -11,49 +12,57 @@ const mostSweeps = 60
 // eigenvectors returns the eigenvectors of a symmetric matrix, that of the largest
 // eigenvalue first, by Jacobi's method. It changes the matrix.
 func eigenvectors(m [][]float64) [][]float64 {
-	n := len(m)
-	vectors := make([][]float64, n) // in columns
-	for i := range vectors {
-		vectors[i] = make([]float64, n)
-		vectors[i][i] = 1
-	}
+	columns := identity(len(m))
 	for range mostSweeps {
-		off, diagonal := 0.0, 0.0
-		for i := range n {
-			diagonal += float64(m[i][i] * m[i][i])
-			for j := range i {
-				off += float64(m[i][j] * m[i][j])
-			}
-		}
-		if off <= 1e-24*diagonal {
+		if isDiagonal(m) {
 			break
 		}
-		for p := range n {
-			for q := p + 1; q < n; q++ {
-				rotate(m, vectors, p, q)
-			}
-		}
+		sweep(m, columns)
 	}
-	order := make([]int, n)
+	order := make([]int, len(m))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case m[a][a] > m[b][b]:
-			return -1
-		case m[a][a] < m[b][b]:
-			return 1
-		}
-		return 0
-	})
-	sorted := make([][]float64, n)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m[b][b], m[a][a]) })
+	sorted := make([][]float64, len(m))
 	for i, column := range order {
-		for j := range n {
-			sorted[i] = append(sorted[i], vectors[j][column])
+		for _, row := range columns {
+			sorted[i] = append(sorted[i], row[column])
 		}
 	}
 	return sorted
+}
+
+func identity(n int) [][]float64 {
+	m := make([][]float64, n)
+	for i := range m {
+		m[i] = make([]float64, n)
+		m[i][i] = 1
+	}
+	return m
+}
+
+// isDiagonal reports whether what stands beside the diagonal of a symmetric matrix is as
+// good as zero.
+func isDiagonal(m [][]float64) bool {
+	off, diagonal := 0.0, 0.0
+	for i := range m {
+		diagonal += float64(m[i][i] * m[i][i])
+		for j := range i {
+			off += float64(m[i][j] * m[i][j])
+		}
+	}
+	return off <= 1e-24*diagonal
+}
+
+// sweep makes each element beside the diagonal zero once; later ones disturb earlier ones a
+// little.
+func sweep(m, vectors [][]float64) {
+	for p := range m {
+		for q := p + 1; q < len(m); q++ {
+			rotate(m, vectors, p, q)
+		}
+	}
 }
 
 // rotate makes one element of the matrix zero.

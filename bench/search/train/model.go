@@ -36,39 +36,66 @@ func newModel(g *glove, sources []source) *model {
 	uses := usesOf(sources)
 	m := &model{index: map[string]int32{}}
 	for rank, word := range g.words {
-		if len(word) > 1 && isPlain(word, true) && (uses[word] >= leastUses || rank < frequentWords && uses[word] > 0) {
+		if isWorthTraining(word, rank, uses[word]) {
 			m.words, m.rank = append(m.words, word), append(m.rank, rank)
 		}
 	}
 	start := g.reduced(m.words)
-	var unseen []string
+	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // where training starts
+	for _, word := range newWords(g, uses) {
+		m.words, m.rank = append(m.words, word), append(m.rank, rankOfNew)
+		start = append(start, randomRow(random))
+	}
+	m.begin(start)
+	return m
+}
+
+// isWorthTraining reports whether a word that has a public vector is used enough: the more
+// frequent ones of English need less.
+func isWorthTraining(word string, rank, uses int) bool {
+	if len(word) < 2 || !isPlain(word, true) {
+		return false
+	}
+	return uses >= leastUses || rank < frequentWords && uses > 0
+}
+
+// newWords are words without a public vector that are used often, the most used ones first.
+func newWords(g *glove, uses map[string]int) []string {
+	var found []string
 	for word, count := range uses {
 		if g.vectors[word] == nil && count >= leastNewUses && len(word) > 2 && isPlain(word, false) {
-			unseen = append(unseen, word)
+			found = append(found, word)
 		}
 	}
-	slices.SortFunc(unseen, func(a, b string) int { return cmp.Or(cmp.Compare(uses[b], uses[a]), cmp.Compare(a, b)) })
-	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // where training starts
-	for _, word := range unseen[:min(len(unseen), mostNewWords)] {
-		row := make([]float64, meaning.Dimensions)
-		for i := range row {
-			row[i] = random.NormFloat64() / math.Sqrt(meaning.Dimensions) / 2
-		}
-		start = append(start, row)
-		m.words, m.rank = append(m.words, word), append(m.rank, rankOfNew)
+	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(uses[b], uses[a]), cmp.Compare(a, b)) })
+	return found[:min(len(found), mostNewWords)]
+}
+
+// randomRow is about half as long as a public vector.
+func randomRow(random *rand.Rand) []float64 {
+	row := make([]float64, meaning.Dimensions)
+	for i := range row {
+		row[i] = random.NormFloat64() / math.Sqrt(meaning.Dimensions) / 2
 	}
+	return row
+}
+
+// shareOfFiller is how much a word that says nothing counts at first.
+const shareOfFiller = 0.2
+
+// begin sets the vectors before training: the longer, the more a word says.
+func (m *model) begin(start [][]float64) {
 	m.vectors = make([]meaning.Vector, len(m.words))
 	for i, word := range m.words {
 		m.index[word] = int32(i)
 		weight := rareness(m.rank[i])
 		if search.IsFiller(word) {
-			weight *= 0.2
+			weight *= shareOfFiller
 		}
 		for j, x := range start[i] {
 			m.vectors[i][j] = float32(x * weight)
 		}
 	}
-	return m
 }
 
 // rareness is how much a word says, by its place among the words of English: Zipf's law

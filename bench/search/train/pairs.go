@@ -79,36 +79,52 @@ func readWordNet(dir string) ([]source, error) {
 
 // addMeaning adds one line of WordNet. Names of people and places are left out.
 func (s *source) addMeaning(line string, examples *source) error {
-	head, gloss, ok := strings.Cut(line, " | ")
-	fields := strings.Fields(head)
-	if !ok || len(fields) < 6 {
+	head, gloss, hasGloss := strings.Cut(line, " | ")
+	words, ok := wordsOfMeaning(head)
+	if !hasGloss || !ok {
 		return fmt.Errorf("wordnet: %w: %.40q", errFormat, line)
-	}
-	count, err := strconv.ParseInt(fields[3], 16, 32)
-	if err != nil || len(fields) < 4+2*int(count) {
-		return fmt.Errorf("wordnet: %w: %.40q", errFormat, line)
-	}
-	var words []string
-	for i := range int(count) {
-		words = append(words, strings.ReplaceAll(fields[4+2*i], "_", " "))
 	}
 	if s.name == "wordnet noun" && words[0][0] >= 'A' && words[0][0] <= 'Z' {
 		return nil
 	}
-	var definition, quoted []string
-	for part := range strings.SplitSeq(strings.TrimSpace(gloss), "; ") {
-		if text, ok := strings.CutPrefix(strings.TrimSpace(part), `"`); ok {
-			quoted = append(quoted, strings.Trim(text, `" `))
-		} else {
-			definition = append(definition, part)
-		}
-	}
-	word, text := strings.Join(words, " "), strings.Join(definition, " ")
-	s.pairs = append(s.pairs, pair{word, text})
+	definition, quoted := splitGloss(gloss)
+	word := strings.Join(words, " ")
+	s.pairs = append(s.pairs, pair{word, definition})
 	for _, example := range quoted[:min(len(quoted), 2)] {
-		examples.pairs = append(examples.pairs, pair{example, word + " " + text})
+		examples.pairs = append(examples.pairs, pair{example, word + " " + definition})
 	}
 	return nil
+}
+
+// wordsOfMeaning returns the words of the first half of a line: after three other fields
+// stands how many there are, in hexadecimal, and each is followed by a number.
+func wordsOfMeaning(head string) (words []string, ok bool) {
+	fields := strings.Fields(head)
+	if len(fields) < 6 {
+		return nil, false
+	}
+	count, err := strconv.ParseInt(fields[3], 16, 32)
+	if err != nil || len(fields) < 4+2*int(count) {
+		return nil, false
+	}
+	for i := range int(count) {
+		words = append(words, strings.ReplaceAll(fields[4+2*i], "_", " "))
+	}
+	return words, true
+}
+
+// splitGloss splits the second half of a line into the definition and its examples, which
+// stand in quotes.
+func splitGloss(gloss string) (definition string, examples []string) {
+	var parts []string
+	for part := range strings.SplitSeq(strings.TrimSpace(gloss), "; ") {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(part), `"`); ok {
+			examples = append(examples, strings.Trim(text, `" `))
+		} else {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, " "), examples
 }
 
 var plainLetters = regexp.MustCompile(`[^a-z0-9]+`)

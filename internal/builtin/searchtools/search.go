@@ -108,30 +108,41 @@ func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found,
 	if family != "" {
 		hits, total = ofFamily(hits, family, in.limit())
 	}
-	f := Found{Tools: make([]FoundTool, len(hits)), Total: total, Servers: servers(result.Spaces), Note: noteOf(&result)}
-	used := map[string]bool{}
-	for i, h := range hits {
-		with := d.callWith(ctx, &h.Info)
-		f.Tools[i] = FoundTool{
-			Name: h.Ref.String(), Script: inScripts(h.Ref), Signature: typedecl.Signature(h.Input), Description: builtin.Brief(h.Description, foundLength),
-			Distinct: strings.Join(h.Distinct, " "), ReadOnly: with != "", CallWith: with, Stale: h.Stale,
-		}
-		if h.Space == "" {
-			f.Tools[i].Family = familyOf(h.Name)
-			used[f.Tools[i].Family] = i < familyHits || used[f.Tools[i].Family]
-		}
+	f := Found{Tools: make([]FoundTool, len(hits)), Total: total, Servers: servers(result.Spaces), Note: noteOf(&result, len(hits))}
+	for i := range hits {
+		f.Tools[i] = d.foundTool(ctx, &hits[i])
 	}
-	all := isOverview(in)
-	for _, one := range d.familiesFor(ctx) {
-		if all || used[one.Name] && one.Name != publishedFamily && one.Name != findingFamily {
-			f.Families = append(f.Families, one)
-		}
+	f.Families = d.familiesFor(ctx)
+	if !isOverview(in) {
+		f.Families = familiesBeside(f.Tools, f.Families)
 	}
 	return f, nil
 }
 
+// foundTool is the short form of a tool found.
+func (d discovery) foundTool(ctx context.Context, h *catalog.Hit) FoundTool {
+	with := d.callWith(ctx, &h.Info)
+	found := FoundTool{
+		Name: h.Ref.String(), Script: inScripts(h.Ref), Signature: typedecl.Signature(h.Input), Description: builtin.Brief(h.Description, foundLength),
+		Distinct: strings.Join(h.Distinct, " "), ReadOnly: with != "", CallWith: with, Stale: h.Stale,
+	}
+	if h.Space == "" {
+		found.Family = familyOf(h.Name)
+	}
+	return found
+}
+
 // familyHits is how many of the best tools have their families shown.
 const familyHits = 3
+
+// familiesBeside returns those of all families that the best tools are used together with.
+func familiesBeside(found []FoundTool, all []Family) []Family {
+	best := found[:min(len(found), familyHits)]
+	return slices.DeleteFunc(all, func(one Family) bool {
+		isShown := slices.ContainsFunc(best, func(t FoundTool) bool { return t.Family == one.Name })
+		return !isShown || one.Name == publishedFamily || one.Name == findingFamily
+	})
+}
 
 // isOverview reports whether a search asks for everything there is.
 func isOverview(in searchIn) bool { return in.texts()[0] == "" && in.Namespace == "" }
@@ -257,7 +268,7 @@ func (f Found) Text() string {
 	}
 	switch {
 	case len(f.Tools) == 0 && len(f.Families) == 0:
-		return "No tool matches. Try other words, or mcp_list_upstreams."
+		return b.String() + "No tool matches. Try other words, or mcp_list_upstreams."
 	case f.Total > len(f.Tools):
 		fmt.Fprintf(&b, "%d of %d matching tools:\n", len(f.Tools), f.Total)
 	}
@@ -304,12 +315,12 @@ func servers(spaces []search.Space) []FoundServer {
 // weakHits is how many tools are shown if none fits well.
 const weakHits = 3
 
-// noteOf says why no tool fits well; nothing if one does.
-func noteOf(found *catalog.Found) string {
+// noteOf says why none of the tools shown fits well; nothing if one does.
+func noteOf(found *catalog.Found, shown int) string {
 	switch {
 	case found.Foreign:
 		return "Nothing fits well: words are compared with those of the servers. Ask in their language, mostly English."
-	case found.Weak:
+	case found.Weak && shown > 0:
 		return "Nothing fits well. These are the nearest; other words, or several wordings in queries, may find more."
 	}
 	return ""

@@ -207,12 +207,8 @@ func checkArguments(ctx context.Context, i *tool.Invocation) (context.Context, e
 	if len(violations) == 0 {
 		return ctx, nil
 	}
-	// The definition may have changed since the sources were read.
-	if fresh := r.catalog.callersEntry(ctx, r.catalog.refresh(ctx).find(i.Info.Ref)); fresh != nil && fresh != e {
-		if e = fresh; !i.Relayed {
-			r.entry, i.Info = fresh, &fresh.info
-		}
-		if len(schemas.of(fresh).check(i.Call.Args)) == 0 {
+	if fresh := r.renew(ctx, i, e); fresh != e {
+		if e = fresh; len(schemas.of(fresh).check(i.Call.Args)) == 0 {
 			return ctx, nil
 		}
 	}
@@ -224,6 +220,19 @@ func checkArguments(ctx context.Context, i *tool.Invocation) (context.Context, e
 		return ctx, nil
 	}
 	return ctx, invalidArgs(&e.info, violations)
+}
+
+// renew returns the entry with the tool's definition as it is now: it may have changed since
+// the sources were read. The call goes on with it.
+func (r *run) renew(ctx context.Context, i *tool.Invocation, e *entry) *entry {
+	fresh := r.catalog.callersEntry(ctx, r.catalog.refresh(ctx).find(i.Info.Ref))
+	if fresh == nil || fresh == e {
+		return e
+	}
+	if !i.Relayed {
+		r.entry, i.Info = fresh, &fresh.info
+	}
+	return fresh
 }
 
 // repair returns arguments that match the schema, if it is clear which were meant.

@@ -64,23 +64,8 @@ func firstSentence(text string) (first, rest string) {
 func (s *search) addMeaning(scores []float32, texts []string) {
 	near := make([]float32, s.tools)
 	for _, text := range texts {
-		var query meaning.Vector
-		seen := map[int]bool{}
-		eachMeaning(text, func(row int) {
-			if !seen[row] {
-				seen[row] = true
-				query.Add(row, 1)
-			}
-		})
-		query.Normalize()
-		for n := range s.parts {
-			p := &s.parts[n]
-			for i := range p.Index.vectors {
-				if at := s.offsets[n] + i; !p.Special || s.named[at] {
-					near[at] = max(near[at], query.Dot(&p.Index.vectors[i]))
-				}
-			}
-		}
+		query := vectorOfQuery(text)
+		s.raiseNearness(near, &query)
 	}
 	if s.near = slices.Max(append(near, 0)); s.near == 0 {
 		return
@@ -90,6 +75,31 @@ func (s *search) addMeaning(scores []float32, texts []string) {
 		for i := range p.Tools {
 			if at := s.offsets[n] + i; near[at] >= leastAlone || scores[at] > 0 && near[at] > 0 {
 				scores[at] += shareMeaning * p.liking(i) * near[at] / s.near
+			}
+		}
+	}
+}
+
+// vectorOfQuery is what a wording means: the sum of its words, each once.
+func vectorOfQuery(text string) (v meaning.Vector) {
+	seen := map[int]bool{}
+	eachMeaning(text, func(row int) {
+		if !seen[row] {
+			seen[row] = true
+			v.Add(row, 1)
+		}
+	})
+	v.Normalize()
+	return v
+}
+
+// raiseNearness raises how near the tools are to how near they are to the query.
+func (s *search) raiseNearness(near []float32, query *meaning.Vector) {
+	for n := range s.parts {
+		p := &s.parts[n]
+		for i := range p.Index.vectors {
+			if at := s.offsets[n] + i; !p.Special || s.named[at] {
+				near[at] = max(near[at], query.Dot(&p.Index.vectors[i]))
 			}
 		}
 	}

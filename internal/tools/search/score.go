@@ -222,20 +222,12 @@ type match struct {
 	gain   float32 // of the score, per weight in the tool
 }
 
-// probe looks a term up: as it is, as a beginning if it may be one, by other words of the
-// same meaning, and if nothing matches, with typing mistakes.
+// probe looks a term up, and says how much it counts.
 func (s *search) probe(t term, prefixed bool) probe {
 	p := probe{matches: make([][]match, len(s.parts)), form: formOf(t.typed)}
 	p.noun = t.stem != "" && !vocabulary().verbs[t.stem]
 	p.specific = p.noun && t.weight == 1
-	holders := s.typed(&p, t, prefixed)
-	begins := prefixed && slices.ContainsFunc(p.matches, func(m []match) bool { return len(m) > 0 })
-	found := s.alike(&p, t, holders) || holders > 0 || begins
-	found = s.learned(&p, t, holders) || found
-	around := s.around(&p, t, holders)
-	if !found && !around && t.stem != "" {
-		found = s.misspelt(&p, t)
-	}
+	found, around := s.lookUp(&p, t, prefixed)
 	switch { // words that no tool contains are data
 	case found:
 		p.importance = t.weight
@@ -243,6 +235,21 @@ func (s *search) probe(t term, prefixed bool) probe {
 		p.importance = t.weight * factorAround
 	}
 	return p
+}
+
+// lookUp adds what a term matches: the term as it is, as a beginning if it may be one, other
+// words of the same meaning, and if nothing matches, words with typing mistakes. It reports
+// whether tools are about it, and whether it stands around them, as in the names of servers.
+func (s *search) lookUp(p *probe, t term, prefixed bool) (found, around bool) {
+	holders := s.typed(p, t, prefixed)
+	begins := prefixed && slices.ContainsFunc(p.matches, func(m []match) bool { return len(m) > 0 })
+	found = s.alike(p, t, holders) || holders > 0 || begins
+	found = s.learned(p, t, holders) || found
+	around = s.around(p, t, holders)
+	if !found && !around && t.stem != "" {
+		found = s.misspelt(p, t)
+	}
+	return found, around
 }
 
 // typed adds the word itself, and words that begin with it if it may be a beginning. It
