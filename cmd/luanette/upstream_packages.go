@@ -57,6 +57,9 @@ func packagedUpstreams(loaded *config.Loaded, proc *process, names []string) (li
 	return list, nil
 }
 
+// noPackages is said where nothing is installed.
+const noPackages = "no packages are installed for tool servers"
+
 // upstreamOutdatedCommand is `luanette upstream outdated`.
 type upstreamOutdatedCommand struct {
 	settingFlags
@@ -101,7 +104,7 @@ func (c *upstreamOutdatedCommand) Run(ctx context.Context, proc *process) error 
 	if c.JSON {
 		return printValue(proc, rows)
 	}
-	return printList(proc, rows, "no packages are installed for tool servers", "NAME PACKAGE INSTALLED WANTED LATEST SINCE PROBLEM", func(r outdatedRow) []string {
+	return printList(proc, rows, noPackages, "NAME PACKAGE INSTALLED WANTED LATEST SINCE PROBLEM", func(r outdatedRow) []string {
 		return []string{r.Upstream, r.Package, r.Version, r.Wanted, r.Latest, r.Installed.Format(time.DateOnly), firstLine(r.Error)}
 	})
 }
@@ -136,6 +139,9 @@ func (c *upstreamUpgradeCommand) Run(ctx context.Context, proc *process) error {
 	list, err := packagedUpstreams(loaded, proc, c.Names)
 	if err != nil {
 		return err
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(proc.Stdout, noPackages)
 	}
 	for _, p := range list {
 		if err := c.upgrade(ctx, proc, loaded, p); err != nil {

@@ -42,6 +42,7 @@ var writtenHashes = map[string]string{
 	"jobs.params": "what somebody gave a script", "session_turns.params": "likewise", "session_turns.source": "what somebody wrote",
 	"jobs.result": "what a script returned", "jobs.error": "likewise", "approvals.outcome": "likewise", "kept_results.value": "likewise",
 	"jobs.tail": "what a script did", "approvals.plan": "likewise", "approvals.kept": "likewise", "session_turns.journal": "likewise",
+	"audit_log.detail": "what somebody gave a tool and got, for a week", "audit_sessions.words": "likewise",
 	"kv.value": "what a script stored", "sessions.state": "the variables of a script",
 }
 

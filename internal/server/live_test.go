@@ -50,7 +50,7 @@ func TestEverySettingTakesEffectOrNeedsARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := map[string]any{
-		"log.level": "error", "mcp.menu": "full", "mcp.list_scripts": 0, "music.expose": []string{"all"}, "mcp.import": []string{extra}, "mcp.pinned": []string{"lua_eval"},
+		"log.level": "error", "starts.install": "off", "mcp.menu": "full", "mcp.list_scripts": 0, "music.expose": []string{"all"}, "mcp.import": []string{extra}, "mcp.pinned": []string{"lua_eval"},
 		"approve": "all", "trust": "pin", "approvals": map[string]string{"x": "all"}, "upstreams": map[string]config.Upstream{"new": {URL: "http://127.0.0.1:1/mcp"}},
 		"tools":   map[string]config.Tool{"x": {Command: []any{"true"}}},
 		"hooks":   map[string]config.Hook{"x": {Script: "hello", Secret: "${env:HOOK}"}},
@@ -88,7 +88,7 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": upstream.OAuth{ClientID: "me"},
 		"curve": upstream.Curve{Server: "a key"}, "faults": faultinject.Faults{Fail: .5},
 		"api": api.Settings{BaseURL: "http://127.0.0.1:1"}, "sandbox": "open", "network": []string{"a.example:443"}, "require": new(true),
-		"login": "each",
+		"login": "each", "install": "off",
 	}
 	kind := reflect.TypeFor[config.Upstream]()
 	for i := range kind.NumField() {
@@ -193,7 +193,7 @@ func liveState(t *testing.T, srv *Server) string {
 	}
 	return fmt.Sprint(quotas.CPUSeconds.Limit, rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), srv.log.Enabled(t.Context(), slog.LevelInfo),
 		srv.catalog.Exposed().Pinned(t.Context(), "lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}),
-		srv.current().Registry, srv.current().Hooks, srv.program("one")) // commands and requests read them each time
+		srv.current().Registry, srv.current().Hooks, srv.current().Sets, srv.program("one")) // commands and requests read them each time
 }
 
 // TestReload checks that variables and flags take precedence over a changed file, and that

@@ -43,7 +43,7 @@ func (a *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || r.URL.Path != "/v1/messages" {
 		a.t.Errorf("%s: %v", r.URL.Path, err)
 	}
-	if !strings.Contains(request.System, "its own for jobs, schedules, sessions") || len(request.Tools) != 4 {
+	if !strings.Contains(request.System, "its own for jobs, schedules, sessions") || len(request.Tools) != 5 {
 		a.t.Errorf("the model got the instructions %q and %d tools", request.System, len(request.Tools))
 	}
 	turn := len(request.Messages) / 2
