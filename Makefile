@@ -266,7 +266,7 @@ crash: ## Kill the server KILLS times (default 200) while jobs run, and during a
 .PHONY: kill-installs
 INSTALL_KILLS ?= 50
 kill-installs: ## Kill npm, and the process that runs it, INSTALL_KILLS times (default 50) while packages are installed; nothing may be left
-	LUANETTE_TEST_KILLS=$(INSTALL_KILLS) go test ./internal/mcp/packages -run TestKillsLeaveNothing -count=1 -timeout=30m
+	LUANETTE_TEST_KILLS=$(INSTALL_KILLS) go test ./internal/mcp/packages -run TestKillsLeaveNothing -count=1 -v -timeout=30m
 
 .PHONY: soak
 MINUTES ?= 30

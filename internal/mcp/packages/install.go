@@ -37,6 +37,7 @@ func (s *Store) locked(ctx context.Context, r Request, report func(string), do f
 		return Record{}, context.Cause(ctx)
 	}
 	s.clean(r.digest())
+	defer s.clean(r.digest()) // npm of a process that was killed may have written for a moment longer
 	return do()
 }
 

@@ -3,13 +3,14 @@ package packages
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -49,6 +50,12 @@ func TestInstallInAnotherProcess(t *testing.T) {
 func TestKillsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	from := published(t)
+	files := map[string]string{"index.js": "exports.text = 'first'"}
+	for n := range 200 { // so that there is time to kill what unpacks them
+		files[fmt.Sprintf("lib/%d.js", n)] = strings.Repeat("// nothing\n", 100)
+	}
+	from.Replace("dep", "1.0.0", nil, files)
+	hit := 0
 	for n := range kills() {
 		folder := t.TempDir()
 		s, begun := New(Options{Folder: folder}), start(t, from, "@scope/server")
@@ -58,17 +65,18 @@ func TestKillsLeaveNothing(t *testing.T) {
 		}
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInstallInAnotherProcess$")
 		cmd.Env = append(begun.Install, killed+"="+string(text))
-		killAt(from, n, func() {
+		end := killAt(from, n, func() {
+			targets := inFolder(folder) // npm
 			if n%2 == 0 {
-				_ = cmd.Process.Kill()
-				return
+				targets = []int{cmd.Process.Pid}
 			}
-			for _, pid := range inFolder(folder) {
+			for _, pid := range targets {
+				hit++
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		})
 		_ = cmd.Run() // it was killed, or npm was, or neither in time
-		from.Hold(func(string) {})
+		end()
 		if record, known := s.Find(request(t, begun)); known && !exists(s.path(record.Folder, "node_modules", "dep", "index.js")) {
 			t.Errorf("%d: recorded but not complete: %+v", n, record)
 		}
@@ -83,18 +91,38 @@ func TestKillsLeaveNothing(t *testing.T) {
 			t.Errorf("%d: %q is left", n, left)
 		}
 	}
+	if t.Logf("%d of %d installations were killed", hit, kills()); hit == 0 {
+		t.Error("no installation was killed")
+	}
 }
 
-// killAt calls kill at a random moment of an installation: at a request, or later.
-func killAt(from *packagestest.Registry, n int, kill func()) {
+// killAt calls kill at a random moment of an installation: at a request, or later. After end it
+// does not: the installation that follows is not the one to kill.
+func killAt(from *packagestest.Registry, n int, kill func()) (end func()) {
 	random := rand.New(rand.NewPCG(1, uint64(n))) //nolint:gosec // the same moments each time
-	at, later := int32(1+random.IntN(4)), time.Duration(random.IntN(600))*time.Millisecond
-	var requests atomic.Int32
+	at, later := 1+random.IntN(4), time.Duration(random.IntN(150))*time.Millisecond
+	var mu sync.Mutex // of what follows; kill runs with it
+	requests, over := 0, false
 	from.Hold(func(string) {
-		if requests.Add(1) == at {
-			time.AfterFunc(later, kill)
+		mu.Lock()
+		defer mu.Unlock()
+		if requests++; requests != at {
+			return
 		}
+		time.AfterFunc(later, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if !over {
+				kill()
+			}
+		})
 	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		from.Hold(func(string) {})
+	}
 }
 
 // inFolder are the processes that run in a folder.
