@@ -204,7 +204,7 @@ bench: ## All benchmarks
 
 # Programs that tests compare with. Where they cannot be installed, those tests are
 # skipped with a message.
-SYSTEM := postgresql systemd chromium chromium-headless-shell lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont fluidsynth dbus gnome-keyring libsecret-tools curl
+SYSTEM := postgresql systemd chromium chromium-headless-shell lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont fluidsynth dbus gnome-keyring libsecret-tools curl nginx
 .PHONY: system
 system: ## Install the Debian packages that tests need, where possible
 	@missing=; for p in $(SYSTEM); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
@@ -288,8 +288,8 @@ chat-order: ## Users send 50 messages each, at a load of 10 per core: 200 to one
 
 .PHONY: nodes
 SECONDS ?= 180
-nodes: servers system ## Three nodes on one Postgres under load: killed at random for SECONDS (default 180), frozen, restarted one by one
-	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart' ./test/processes
+nodes: servers system ## Three nodes on one Postgres under load: killed at random for SECONDS (default 180), frozen, restarted one by one, also behind nginx
+	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart|TestBehindNginx' ./test/processes
 
 # Everything of a release that needs no account, by plain `go build` (packaging/release). On a
 # tag .github/workflows/release.yml runs it, signs the files and publishes them.

@@ -53,7 +53,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
-	web := httpserver.New(requests, srv.handler())
+	web := httpserver.New(requests, srv.handler(), srv.draining.Load)
 	web.ConnContext = owner.WithConn
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(listener) }()
@@ -63,6 +63,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 		stopBridge()
 	case <-ctx.Done():
 		srv.delayShutdown(ctx)
+		srv.moveClients(listener, web)
 		var leaving sync.WaitGroup
 		leaving.Go(stopBridge)
 		srv.drain(ctx)
@@ -182,6 +183,20 @@ func (srv *Server) delayShutdown(ctx context.Context) {
 		srv.log.InfoContext(ctx, "shutting down: not ready, still serving", "for", wait)
 		time.Sleep(wait)
 	}
+}
+
+// lastRequests is how long open connections are served after new ones are refused.
+const lastRequests = 400 * time.Millisecond
+
+// moveClients makes clients and load balancers use the other nodes, before requests are
+// refused here.
+func (srv *Server) moveClients(listener *httpserver.Listener, web *http.Server) {
+	if !srv.isShared() {
+		return // nobody else could serve them
+	}
+	listener.Leave()
+	time.Sleep(lastRequests)
+	web.SetKeepAlivesEnabled(false) // also closes those that wait for a request
 }
 
 // drain lets running calls and chat turns finish, ends the streams of clients and accepts

@@ -105,13 +105,25 @@ func TestRollingRestart(t *testing.T) {
 	for _, c := range f.nodes {
 		b.awaitReady(t, c, true)
 	}
+	served := startLoad(ctx, &all, b.pick, func(what string, at *clusterNode, err error) { t.Errorf("%s at %s: %v", what, at.name, err) })
+	for _, c := range f.nodes {
+		f.restart(t, b, c)
+	}
+	stop()
+	all.Wait()
+	t.Logf("%d requests were served while %d nodes were restarted", served.Load(), len(f.nodes))
+}
+
+// startLoad starts clients of four kinds, which send requests until ctx ends, each to the node
+// that pick returns, and counts them.
+func startLoad(ctx context.Context, all *sync.WaitGroup, pick func(context.Context) *clusterNode, failed func(what string, at *clusterNode, err error)) *atomic.Int64 {
 	var served atomic.Int64
 	load := func(what string, do func(ctx context.Context, at *clusterNode, n int) error) {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				at := b.pick(ctx)
+				at := pick(ctx)
 				if err := do(context.WithoutCancel(ctx), at, n); err != nil && ctx.Err() == nil {
-					t.Errorf("%s at %s: %v", what, at.name, err)
+					failed(what, at, err)
 				}
 				served.Add(1)
 				_ = clock.Real().Sleep(ctx, 5*time.Millisecond) // between the requests of a client
@@ -125,16 +137,11 @@ func TestRollingRestart(t *testing.T) {
 		if err := v.begin(ctx); err != nil {
 			return err
 		}
-		v.at = b.pick(ctx) // the next request goes wherever the balancer sends it
+		v.at = pick(ctx) // the next request goes wherever the balancer sends it
 		return v.eval(ctx, n)
 	})
 	load("a message", func(ctx context.Context, at *clusterNode, n int) error { return sayAt(ctx, at, n) })
-	for _, c := range f.nodes {
-		f.restart(t, b, c)
-	}
-	stop()
-	all.Wait()
-	t.Logf("%d requests were served while %d nodes were restarted", served.Load(), len(f.nodes))
+	return &served
 }
 
 // restart stops a node with SIGTERM and starts it again.

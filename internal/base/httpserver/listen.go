@@ -28,7 +28,7 @@ type Options struct {
 }
 
 // Listen opens the address, with TLS if there is a certificate.
-func Listen(ctx context.Context, o Options) (net.Listener, error) {
+func Listen(ctx context.Context, o Options) (*Listener, error) {
 	var secure *tls.Config
 	if o.CertFile != "" {
 		pair := &certificate{certFile: o.CertFile, keyFile: o.KeyFile, warn: func(err error) {
@@ -39,14 +39,16 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 		}
 		secure = &tls.Config{GetCertificate: pair.current, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Address)
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // Linux has no filters for it, which Leave needs
+	tcp, err := plain.Listen(ctx, "tcp", o.Address)
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "listen on %s", o.Address).
 			WithHint("choose another address with --listen, for example --listen 127.0.0.1:0 for any free port")
 	}
-	listener = limitConnections(listener, o.MaxConnections, defaultLimits.write)
+	listener := &Listener{Listener: limitConnections(tcp, o.MaxConnections, defaultLimits.write), tcp: tcp}
 	if secure != nil {
-		listener = tls.NewListener(listener, secure)
+		listener.Listener = tls.NewListener(listener.Listener, secure)
 	}
 	return listener, nil
 }
@@ -185,14 +187,16 @@ var defaultLimits = limits{
 }
 
 // New returns an HTTP server that serves next with the default limits. Requests are
-// cancelled when ctx is.
-func New(ctx context.Context, next http.Handler) *http.Server { return defaultLimits.server(ctx, next) }
+// cancelled when ctx is. While the server is leaving, each response is the last of its
+// connection.
+func New(ctx context.Context, next http.Handler, leaving func() bool) *http.Server {
+	return defaultLimits.server(ctx, next, leaving)
+}
 
-// server returns an HTTP server that serves next within the limits. Requests are
-// cancelled when ctx is.
-func (l limits) server(ctx context.Context, next http.Handler) *http.Server {
+// server returns such a server within the limits.
+func (l limits) server(ctx context.Context, next http.Handler, leaving func() bool) *http.Server {
 	return &http.Server{
-		Handler: l.handler(next), ReadHeaderTimeout: l.headers, MaxHeaderBytes: l.headerBytes, IdleTimeout: l.idle,
+		Handler: l.handler(next, leaving), ReadHeaderTimeout: l.headers, MaxHeaderBytes: l.headerBytes, IdleTimeout: l.idle,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 }
@@ -200,10 +204,13 @@ func (l limits) server(ctx context.Context, next http.Handler) *http.Server {
 // handler adds security headers to every response and limits how long the client may
 // take to send the body. The handler itself may take as long as it needs, because
 // streams do.
-func (l limits) handler(next http.Handler) http.Handler {
+func (l limits) handler(next http.Handler, leaving func() bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		maps.Copy(header, securityHeaders)
+		if leaving() {
+			header["Connection"] = []string{"close"}
+		}
 		if r.TLS != nil {
 			header["Strict-Transport-Security"] = strictTransport
 		}

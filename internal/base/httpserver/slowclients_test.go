@@ -20,7 +20,7 @@ func serveWithin(t *testing.T, limits limits, handler http.Handler) (address str
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := limits.server(t.Context(), handler)
+	web := limits.server(t.Context(), handler, staying)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = web.Serve(limitConnections(inner, 100, limits.write)) }()
 	t.Cleanup(func() { _ = web.Close(); <-done })
@@ -214,7 +214,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 		close(begun)
 		<-finish
 		_, _ = io.WriteString(w, "finished")
-	}))
+	}), staying)
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(limitConnections(inner, 10, time.Minute)) }()
 	idle, busy := dial(t, inner.Addr().String()), dial(t, inner.Addr().String())

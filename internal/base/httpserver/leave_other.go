@@ -1,0 +1,10 @@
+//go:build !linux
+
+package httpserver
+
+import (
+	"errors"
+	"syscall"
+)
+
+func dropNew(syscall.Conn) error { return errors.ErrUnsupported }
