@@ -50,6 +50,7 @@ func TestSearchToolsSaysThatNothingFits(t *testing.T) {
 	}{
 		{"addiere zwei Zahlen bitte", 0, []string{foreign, none}},
 		{"zzzzzz", 0, []string{none}},
+		{"weather history of Lisbon", 3, []string{weak}},
 	} {
 		var found searchtools.Found
 		text := h.mustCall(t, "search_tools", fmt.Sprintf(`{"query":%q}`, c.query), &found).Text()
@@ -61,6 +62,23 @@ func TestSearchToolsSaysThatNothingFits(t *testing.T) {
 		if len(found.Tools) != c.tools {
 			t.Errorf("%s: %d tools, want %d:\n%s", c.query, len(found.Tools), c.tools, text)
 		}
+	}
+}
+
+// TestWeakResultsOfAFamily checks that the nearest tools of a family are shown although tools of
+// other families are nearer.
+func TestWeakResultsOfAFamily(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	const query = "weather history of Lisbon"
+	var all, jobs searchtools.Found
+	h.mustCall(t, "search_tools", fmt.Sprintf(`{"query":%q, "namespace":"luanette"}`, query), &all)
+	h.mustCall(t, "search_tools", fmt.Sprintf(`{"query":%q, "namespace":"jobs"}`, query), &jobs)
+	if slices.ContainsFunc(all.Tools, func(f searchtools.FoundTool) bool { return f.Family == "jobs" }) {
+		t.Fatalf("a job is among the nearest of all: %+v", all.Tools)
+	}
+	if len(jobs.Tools) == 0 || jobs.Note == "" {
+		t.Errorf("found %+v", jobs)
 	}
 }
 

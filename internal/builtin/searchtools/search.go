@@ -101,12 +101,12 @@ func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found,
 		return Found{}, err
 	}
 	result := d.catalog.SearchAll(ctx, q)
-	if result.Weak && in.Limit <= 0 {
-		result.Hits, result.Spaces = result.Hits[:min(len(result.Hits), weakHits)], nil
-	}
 	hits, total := result.Hits, result.Total
 	if family != "" {
 		hits, total = ofFamily(hits, family, in.limit())
+	}
+	if result.Weak && in.Limit <= 0 {
+		hits, result.Spaces = hits[:min(len(hits), weakHits)], nil
 	}
 	f := Found{Tools: make([]FoundTool, len(hits)), Total: total, Servers: servers(result.Spaces), Note: noteOf(&result, len(hits))}
 	for i := range hits {

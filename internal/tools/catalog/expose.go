@@ -331,7 +331,7 @@ func (x Exposed) unlisted(ctx context.Context, name string) (tool.Ref, error) {
 		if ref := visible.parseUnknown(name); visible.isUnlisted(ref.Space) {
 			return ref, nil // the owner may be starting: it waits, and says what is wrong
 		}
-		return tool.Ref{}, visible.unknownName(name)
+		return tool.Ref{}, x.catalog.unknownName(visible, name)
 	}
 	ref, _ := parseName(name) // Catalog.Call refuses it with the reason
 	return ref, nil

@@ -9,11 +9,14 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/search"
 )
 
 const (
 	mostSuggestions = 3
 	mostListed      = 30 // names in a list of available tools
+
+	leastSuggested = 0.6 // of the score of the best tool found
 )
 
 // Resolve finds a tool by any spelling of its name: "tool" for our own, "space.tool",
@@ -34,7 +37,7 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
 		if err := v.noRoute(name); err != nil && ref.Space == "" {
 			return tool.Info{}, err
 		}
-		return tool.Info{}, v.missing(ref)
+		return tool.Info{}, c.missingIn(v, ref)
 	}
 	return e.info, nil
 }
@@ -107,10 +110,10 @@ type missingTool struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// missing is the error for a tool that does not exist, with suggestions and the
-// available tools.
-func (v *view) missing(ref tool.Ref) error {
-	d := missingTool{Tool: ref.String(), DidYouMean: v.suggest(ref)}
+// missingIn is the error for a tool that a caller's view does not have, with suggestions and
+// the available tools.
+func (c *Catalog) missingIn(v *view, ref tool.Ref) error {
+	d := missingTool{Tool: ref.String(), DidYouMean: c.suggest(v, ref)}
 	var hint strings.Builder
 	if len(d.DidYouMean) > 0 {
 		fmt.Fprintf(&hint, "did you mean %s? ", strings.Join(d.DidYouMean, " or "))
@@ -132,50 +135,43 @@ func (v *view) missing(ref tool.Ref) error {
 	return fault.New(fault.ToolNotFound, "%s", msg).WithHint("%s", hint.String()).WithDetails(d)
 }
 
-// suggest finds names similar to ref: first in its namespace, then the same name
-// elsewhere, then any similar name.
-func (v *view) suggest(ref tool.Ref) []string {
+// suggest finds the tools that ref may mean: those of its namespace with a similar name, and
+// those with its name elsewhere; or else what a search for its words finds, in its namespace if
+// there is one.
+func (c *Catalog) suggest(v *view, ref tool.Ref) []string {
 	var found []string
-	add := func(names ...string) {
-		for _, name := range names {
-			if len(found) < mostSuggestions {
-				found = append(found, name)
-			}
-		}
-	}
-	if s := v.namespaces[ref.Space]; s != nil {
-		for _, name := range similar(ref.Name, s.names(), mostSuggestions) {
-			add(tool.Ref{Space: ref.Space, Name: name}.String())
-		}
-	}
-	if len(found) > 0 {
-		return found
+	for _, name := range similar(ref.Name, v.namespaces[ref.Space].names(), mostSuggestions) {
+		found = append(found, tool.Ref{Space: ref.Space, Name: name}.String())
 	}
 	for _, space := range v.sorted {
-		if v.namespaces[space].find(ref.Name) != nil {
-			add(tool.Ref{Space: space, Name: ref.Name}.String())
+		if here := v.namespaces[space].find(ref.Name) != nil; here && len(found) < mostSuggestions {
+			found = append(found, tool.Ref{Space: space, Name: ref.Name}.String())
 		}
 	}
 	if len(found) > 0 {
 		return found
 	}
-	add(similar(ref.String(), v.everyName(), mostSuggestions)...)
+	q := Query{Namespace: ref.Space}
+	if v.namespaces[ref.Space] == nil {
+		q.Namespace = ""
+	}
+	near := search.Run(search.Query{Texts: []string{ref.Name}, Limit: mostSuggestions}, c.parts(v, &q), c.lexicon)
+	if near.Weak {
+		return nil
+	}
+	for i := range near.Hits {
+		if near.Hits[i].Score >= leastSuggested*near.Hits[0].Score {
+			found = append(found, near.Hits[i].Ref.String())
+		}
+	}
 	return found
 }
 
-// everyName lists all tools as "space.name".
-func (v *view) everyName() []string {
-	names := make([]string, len(v.tools))
-	for i := range v.tools {
-		names[i] = v.tools[i].Ref.String()
-	}
-	return names
-}
-
-// unknownName is the error for a name that a client called and no tool has.
-func (v *view) unknownName(name string) error {
-	if ref := v.parseUnknown(name); v.namespaces[ref.Space] != nil && ref.Space != "" {
-		return v.missing(ref)
+// unknownName is the error for a name that a client called and no tool of its view has.
+func (c *Catalog) unknownName(v *view, name string) error {
+	ref := v.parseUnknown(name)
+	if v.namespaces[ref.Space] != nil && ref.Space != "" {
+		return c.missingIn(v, ref)
 	}
 	if _, known := v.names[name]; !known {
 		if err := v.noRoute(name); err != nil {
@@ -187,6 +183,9 @@ func (v *view) unknownName(name string) error {
 		Tool:       name,
 		DidYouMean: similar(name, shown, mostSuggestions),
 		Available:  shown[:min(len(shown), mostListed)],
+	}
+	if len(d.DidYouMean) == 0 {
+		d.DidYouMean = c.suggest(v, ref)
 	}
 	hint := "available: " + listed(d.Available, len(shown))
 	if len(d.DidYouMean) > 0 {

@@ -14,7 +14,8 @@ import (
 func TestMissingToolsAreExplained(t *testing.T) {
 	t.Parallel()
 	m := newMemory().with("", "search_tools", "", nil).
-		with("fs", "read_file", "", nil).with("fs", "write_file", "", nil).with("music", "orpheus_generate", "", nil)
+		with("fs", "read_file", "", nil).with("fs", "write_file", "", nil).with("music", "orpheus_generate", "", nil).
+		with("gh", "create_pull_request", "", nil).with("gh", "list_labels", "", nil)
 	tests := []struct {
 		space, name string
 		msg, hint   string
@@ -23,8 +24,10 @@ func TestMissingToolsAreExplained(t *testing.T) {
 		{"fs", "nothing_alike", "no tool", "available in fs: read_file, write_file"},
 		{"", "read_file", `no tool "read_file"`, "did you mean fs.read_file?"},
 		{"", "serch_tools", "no tool", "did you mean search_tools?"},
-		{"fss", "read_file", `there is no namespace "fss"`, "namespaces: fs, music"},
+		{"fss", "read_file", `there is no namespace "fss"`, "namespaces: fs, gh, music"},
 		{"musik", "orpheus_generat", `no namespace "musik"`, "did you mean music.orpheus_generate?"},
+		{"gh", "open_new_pull_requests", "no tool", "did you mean gh.create_pull_request? available"},
+		{"", "open_new_pull_requests", "no tool", "did you mean gh.create_pull_request? available"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.space+"."+tt.name, func(t *testing.T) {

@@ -78,7 +78,15 @@ func (q *Query) texts() []string { return append([]string{q.Text}, q.Others...) 
 
 func (c *Catalog) search(ctx context.Context, q Query) Found {
 	v := c.visible(ctx, c.listed(ctx, c.own(ctx, tool.Ref{Space: q.Namespace}).Space))
-	var parts []search.Part
+	parts := c.parts(v, &q)
+	if q.Namespace == "" && q.Only == nil && tool.ScopeOf(ctx) == nil && v.isOpenTo(principal.Of(ctx)) {
+		c.lexicon.Prune(parts)
+	}
+	return search.Run(search.Query{Texts: q.texts(), Limit: q.Limit, Used: c.recall(ctx, &q, v)}, parts, c.lexicon)
+}
+
+// parts are the namespaces of a view that a query is about.
+func (c *Catalog) parts(v *view, q *Query) (parts []search.Part) {
 	for _, name := range v.sorted {
 		if n := v.namespaces[name]; q.includes(name) {
 			real := n.real()
@@ -86,10 +94,7 @@ func (c *Catalog) search(ctx context.Context, q Query) Found {
 			parts = append(parts, search.Part{Tools: n.tools, Index: real.index(c.lexicon, c.options.Known(real.space)), Special: special})
 		}
 	}
-	if q.Namespace == "" && q.Only == nil && tool.ScopeOf(ctx) == nil && v.isOpenTo(principal.Of(ctx)) {
-		c.lexicon.Prune(parts)
-	}
-	return search.Run(search.Query{Texts: q.texts(), Limit: q.Limit, Used: c.recall(ctx, &q, v)}, parts, c.lexicon)
+	return parts
 }
 
 // recall returns what the caller called after searches with words of this one, by the

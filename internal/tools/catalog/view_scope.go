@@ -374,7 +374,7 @@ func (v *view) callerNames(ctx context.Context) map[string]string {
 
 // missing is the error for a tool that does not exist for the caller.
 func (c *Catalog) missing(ctx context.Context, v *view, ref tool.Ref) error {
-	return c.visible(ctx, v).missing(shown(ctx, ref))
+	return c.missingIn(c.visible(ctx, v), shown(ctx, ref))
 }
 
 // named is the view with the caller's names of namespaces and scripts.
