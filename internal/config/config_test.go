@@ -57,6 +57,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"id-jag without a client":             {file: "[upstreams.x]\nurl = \"https://x.example/mcp\"\nlogin = \"id-jag\"\n", wants: []string{"needs oauth.issuer and oauth.client_id"}},
 		"identity assertions without clients": {file: "public_url = \"https://hub.example\"\n[identity.x]\nissuer = \"https://x.example\"\nclient_id = \"a\"\nroles = [\"user\"]\nid_jag = true\n", wants: []string{"identity.x: id_jag and clients need each other"}},
 		"role that nobody has":                {file: "public_url = \"https://hub.example\"\n[identity.x]\nissuer = \"https://x.example\"\nclient_id = \"a\"\nroles = [\"user\"]\n[[policy]]\ntool = \"x.y\"\ndo = \"approve\"\nby = \"finance\"\n", wants: []string{"no role \"finance\"", "operator"}},
+		"public address with a query":         {file: "public_url = \"https://hub.example/a?b\"\n", wants: []string{"is not https://HOST or https://HOST/PATH"}},
 		"unknown key":                         {file: "listen = \"x:1\"\nlisten_adress = \"y\"\n", wants: []string{":2:1: unknown key \"listen_adress\"", "docs/configuration.md"}},
 		"endpoint for embeddings":             {file: "[search.embeddings]\nurl = \"http://127.0.0.1:1\"\n", wants: []string{"unknown key", "remove it: searches compare meanings without a model now"}},
 		"near key":                            {file: "databse = \"x\"\n", wants: []string{":1:1: unknown key \"databse\"", `did you mean "database"`}},

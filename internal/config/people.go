@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -174,18 +175,22 @@ func (p Identity) checkOrgs(name string) (roles []string, err error) {
 	return roles, nil
 }
 
-// checkPublicURL refuses an address that cookies and logins would not be safe at.
+// checkPublicURL refuses an address that cookies and logins would not be safe at. A slash at its
+// end means nothing.
 func (c *Config) checkPublicURL() error {
-	if c.PublicURL == "" {
+	if c.PublicURL = strings.TrimRight(c.PublicURL, "/"); c.PublicURL == "" {
 		return nil
 	}
 	u, err := url.Parse(c.PublicURL)
-	if err != nil || u.Host == "" || c.PublicURL != u.Scheme+"://"+u.Host || u.Scheme != "https" && !(u.Scheme == "http" && netguard.IsLoopback(u.Hostname())) {
-		return fault.New(fault.Config, "public_url: %q is not https://HOST", c.PublicURL).
-			WithHint("without a path; http only for localhost")
+	if err != nil || u.Host == "" || !publicPath().MatchString(u.Path) || c.PublicURL != u.Scheme+"://"+u.Host+u.Path || u.Scheme != "https" && !(u.Scheme == "http" && netguard.IsLoopback(u.Hostname())) {
+		return fault.New(fault.Config, "public_url: %q is not https://HOST or https://HOST/PATH", c.PublicURL).
+			WithHint("http only for localhost; in the path letters, digits, dots, - and _")
 	}
 	return nil
 }
+
+// publicPath is a path of the public address. It is part of names of cookies, too.
+var publicPath = lazyregexp.New(`^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`)
 
 // IdentityOptions are the options of signing in. The caller adds what records it, and the
 // HTTP client.

@@ -132,9 +132,15 @@ func newPerson(t *testing.T, url string, srv *Server, subject string) someone {
 	return s
 }
 
+// cookieName is the name of the session's cookie.
+func (s someone) cookieName() string {
+	_, path, _ := strings.Cut(strings.TrimPrefix(s.url, "http://"), "/")
+	return strings.TrimRight("luanette_session_"+strings.ReplaceAll(path, "/", "_"), "_")
+}
+
 func (s someone) request(method, path, body string) (int, string) {
 	s.t.Helper()
-	answer, text := httpjsontest.Read(s.t, method, s.url+path, body, "Cookie", "luanette_session="+s.cookie, "X-CSRF-Token", s.csrf, "Content-Type", "application/json")
+	answer, text := httpjsontest.Read(s.t, method, s.url+path, body, "Cookie", s.cookieName()+"="+s.cookie, "X-CSRF-Token", s.csrf, "Content-Type", "application/json")
 	return answer.StatusCode, text
 }
 

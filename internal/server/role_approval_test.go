@@ -29,6 +29,7 @@ import (
 type financeServer struct {
 	t        *testing.T
 	url      string
+	at       place
 	srv      *Server
 	provider *identitytest.Provider
 	bank     *recordingTools
@@ -38,10 +39,22 @@ type financeServer struct {
 
 func newFinanceServer(t *testing.T, database string) *financeServer {
 	t.Helper()
-	of := &financeServer{t: t, bank: &recordingTools{}, mails: mailtest.New(t), notices: make(chan string, 10)}
+	return newFinanceServerAt(t, database, place{}, "")
+}
+
+// place is a path of its own of a public address, and whether the proxy removes it.
+type place struct {
+	path    string
+	removed bool
+}
+
+// newFinanceServerAt returns a server with a path of its own, and more in its configuration.
+func newFinanceServerAt(t *testing.T, database string, at place, more string) *financeServer {
+	t.Helper()
+	of := &financeServer{t: t, at: at, bank: &recordingTools{}, mails: mailtest.New(t), notices: make(chan string, 10)}
 	of.mails.Plain()
 	front := httptest.NewUnstartedServer(nil) // its address must be known before the server starts
-	of.url = "http://" + front.Listener.Addr().String()
+	of.url = "http://" + front.Listener.Addr().String() + at.path
 	of.provider = identitytest.NewProvider(t, of.url)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // a broken notice is not the expected one
@@ -77,7 +90,7 @@ roles = ["author"]
 "acme" = "acme"
 "acme-finance" = "acme/finance"
 "beta-finance" = "beta/finance"
-`, of.url, hook.URL, of.mails.Address, serveTools(t, "bank", of.bank), of.provider.URL, oauthtest.ClientID)
+`, of.url, hook.URL, of.mails.Address, serveTools(t, "bank", of.bank), of.provider.URL, oauthtest.ClientID) + more
 	of.serve(front, file, database, config.Environment{"HOOK_SECRET": "whsec_bHVhbmV0dGU=", "MAIL_PASSWORD": mailtest.Password})
 	return of
 }
@@ -93,6 +106,9 @@ func (of *financeServer) serve(front *httptest.Server, file, database string, en
 		t.Fatal(err)
 	}
 	front.Config.Handler = &httputil.ReverseProxy{Transport: httpjsontest.Client.Transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host }}
+	if of.at.removed {
+		front.Config.Handler = http.StripPrefix(of.at.path, front.Config.Handler)
+	}
 	front.Start()
 	t.Cleanup(front.Close)
 	of.srv = srv
@@ -110,7 +126,7 @@ func (of *financeServer) signIn(name string, groups ...string) (someone, *identi
 	}
 	s := someone{t: of.t, url: of.url, fullName: "Person " + name}
 	for _, c := range b.Cookies(of.url) {
-		if c.Name == "luanette_session" {
+		if c.Name == s.cookieName() {
 			s.cookie = c.Value
 		}
 	}

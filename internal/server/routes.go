@@ -96,7 +96,9 @@ func (srv *Server) toolsAPI() *toolsapi.Server {
 }
 
 // handler serves them.
-func (srv *Server) handler() http.Handler { return srv.telemetry.Handler(srv.auth.Mux(srv.routes())) }
+func (srv *Server) handler() http.Handler {
+	return srv.config.Browsers().AtBase(srv.telemetry.Handler(srv.auth.Mux(srv.routes())))
+}
 
 // notFound answers in JSON: clients look for authorization servers at many paths, and
 // some fail on other content types.

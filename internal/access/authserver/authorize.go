@@ -62,7 +62,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) error {
 	if err := s.saveRequest(r.Context(), id, signin.Browser(w, r, s.options.Browsers, s.options.Now()), q); err != nil {
 		return err
 	}
-	page.Write(w, http.StatusOK, page.Continue, consentPath+"?request="+id)
+	page.Continue(w, r, consentPath+"?request="+id)
 	return nil
 }
 

@@ -4,6 +4,7 @@ package cookie
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/netguard"
@@ -28,8 +29,10 @@ type Jar struct {
 // In returns the cookies of a request.
 func In(r *http.Request, b netguard.Browsers) Jar { return Jar{r, b.Secure(r)} }
 
-// name is the name of a cookie. Browsers accept the prefix only over TLS.
+// name is the name of a cookie. Browsers accept the prefix only over TLS, and for all paths of a
+// host: the name says below which of them its server is.
 func (j Jar) name(which string) string {
+	which += strings.ReplaceAll(netguard.Base(j.r), "/", "_")
 	if j.secure {
 		return "__Host-" + which
 	}

@@ -31,7 +31,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Metadata returns the address of that document as the client of a request reaches it.
-func (s *Server) Metadata(r *http.Request) string { return s.origin(r) + Path }
+func (s *Server) Metadata(r *http.Request) string { return s.base(r) + Path }
 
 // resource returns the resource for which the client of a request must request a
 // token: the audience with the host of the request, else the first audience that is a
@@ -51,28 +51,28 @@ func (s *Server) resource(r *http.Request) string {
 		}
 	}
 	if found == "" {
-		found = s.origin(r) + "/mcp"
+		found = s.base(r) + "/mcp"
 	}
 	return found
 }
 
-// origin returns the origin of the server as the client of a request sees it. Behind a
+// base returns the address of the server as the client of a request sees it. Behind a
 // proxy that terminates TLS, only the audience shows that the client used https. A server
 // that knows its public address repeats no other name that a request gives it.
-func (s *Server) origin(r *http.Request) string {
+func (s *Server) base(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {
 		scheme = "https"
 	}
 	for _, i := range s.listed {
 		if u := i.address(); u != nil && strings.EqualFold(u.Host, r.Host) {
-			return u.Scheme + "://" + u.Host
+			return u.Scheme + "://" + u.Host + netguard.Base(r)
 		}
 	}
 	if host := (&url.URL{Host: r.Host}).Hostname(); s.own != "" && !netguard.IsLoopback(host) {
 		return s.own
 	}
-	return scheme + "://" + r.Host
+	return scheme + "://" + r.Host + netguard.Base(r)
 }
 
 // address returns the audience as a URL, or nil if it is not one.

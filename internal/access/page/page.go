@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+
+	"github.com/luanette/luanette/internal/base/netguard"
 )
 
 // frame is around the body of every page.
@@ -46,7 +48,11 @@ func WriteForm(w http.ResponseWriter, status int, t *template.Template, data any
 	_, _ = w.Write([]byte(text.String())) // the client may have disconnected
 }
 
-// Continue is a page that leads on to an address of this server. A redirect would not
-// send the session's cookie if another site began it; a page of ours does.
-var Continue = template.Must(New("continue", `<p><a href="{{.}}">Continue</a></p>`).
+// Continue writes a page that leads on to a path of this server. A redirect would not send the
+// session's cookie if another site began it; a page of ours does.
+func Continue(w http.ResponseWriter, r *http.Request, path string) {
+	Write(w, http.StatusOK, onward, netguard.Base(r)+path)
+}
+
+var onward = template.Must(New("continue", `<p><a href="{{.}}">Continue</a></p>`).
 	Parse(`{{define "head"}}<meta http-equiv="refresh" content="0; url={{.}}">{{end}}`))

@@ -134,7 +134,7 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.options.OnSignIn(principal.With(r.Context(), who), "login", from, true)
 	cookie.In(r, s.options.Browsers).Set(w, cookie.Session, session, expires)
-	page.Write(w, http.StatusOK, page.Continue, f.Next)
+	page.Continue(w, r, f.Next)
 	return nil
 }
 

@@ -139,10 +139,10 @@ func (s *Service) Routes() []principal.Route {
 // refuse shows an error to people.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
 	s.options.Log.InfoContext(r.Context(), "not signed in", "path", r.URL.Path, "error", err)
-	page.Write(w, status, problemPage, map[string]string{"Problem": err.Error(), "Hint": fault.HintOf(err)})
+	page.Write(w, status, problemPage, map[string]string{"Problem": err.Error(), "Hint": fault.HintOf(err), "SignIn": netguard.Base(r) + Path})
 }
 
-var problemPage = page.New("problem", `<h1>Not signed in</h1><p>{{.Problem}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}<p><a href="/signin">Sign in</a></p>`)
+var problemPage = page.New("problem", `<h1>Not signed in</h1><p>{{.Problem}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}<p><a href="{{.SignIn}}">Sign in</a></p>`)
 
 // choose leads on to the provider, or lets people choose one of several.
 func (s *Service) choose(w http.ResponseWriter, r *http.Request) error {
@@ -153,7 +153,7 @@ func (s *Service) choose(w http.ResponseWriter, r *http.Request) error {
 	}
 	links := []map[string]string{}
 	for _, p := range s.options.Providers {
-		links = append(links, map[string]string{"Name": p.Name, "URL": s.to(p.Name, next)})
+		links = append(links, map[string]string{"Name": p.Name, "URL": netguard.Base(r) + s.to(p.Name, next)})
 	}
 	page.Write(w, http.StatusOK, choosePage, links)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -232,7 +233,7 @@ func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 	defer h.local.sessions.remove(r.Context(), s)
 	s.readers.Add(1)
 	events := h.newEventWriter(w, "")
-	address := "/mcp/message?" + url.Values{"sessionId": {s.id}}.Encode()
+	address := netguard.Base(r) + "/mcp/message?" + url.Values{"sessionId": {s.id}}.Encode()
 	events.buf = sse.Append(events.buf, sse.Event{Name: "endpoint", Data: []byte(address)})
 	h.copyStream(r.Context(), events, s.main, s.main.attach())
 }

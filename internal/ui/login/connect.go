@@ -251,7 +251,7 @@ func (c connect) signIn(w http.ResponseWriter, r *http.Request, session string) 
 	query := r.URL.Query()
 	if session == "" && !query.Has("again") {
 		query.Set("again", "1")
-		page.Write(w, http.StatusOK, page.Continue, r.URL.EscapedPath()+"?"+query.Encode())
+		page.Continue(w, r, r.URL.EscapedPath()+"?"+query.Encode())
 		return nil
 	}
 	if c.service.options.Session == nil {
@@ -326,7 +326,7 @@ func (c connect) finish(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if done.Next != "" {
-		page.Write(w, http.StatusOK, page.Continue, done.Next)
+		page.Continue(w, r, done.Next)
 		return nil
 	}
 	writeResult(w, http.StatusOK, result{Upstream: done.Upstream})

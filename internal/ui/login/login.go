@@ -110,7 +110,7 @@ func ownBrowser(next http.Handler, browsers netguard.Browsers) http.HandlerFunc 
 	return func(w http.ResponseWriter, r *http.Request) {
 		state := r.URL.Query().Get("state")
 		if oauth.IsOwned(state) { // the session is not sent with a redirect of another site, but from a page of ours
-			page.Write(w, http.StatusOK, page.Continue, finishPath+"?"+r.URL.RawQuery)
+			page.Continue(w, r, finishPath+"?"+r.URL.RawQuery)
 			return
 		}
 		proof := oauth.BrowserProof(state)

@@ -33,10 +33,16 @@ export class Unauthorized extends Error {
   }
 }
 
+/** Where the browser finds a path of the server, whose address may have a path of its own. */
+export const urlOf = (path: string) => `.${path}`
+
+/** The server's address, without a slash at the end. */
+export const home = () => new URL('.', location.href).href.replace(/\/$/, '')
+
 /** Loads the user. If the server is unreachable, `me` stays as it is. */
 export async function loadMe(): Promise<Me | null | undefined> {
   try {
-    const response = await fetch('/api/v1/me', { credentials: 'same-origin' })
+    const response = await fetch(urlOf('/api/v1/me'), { credentials: 'same-origin' })
     if (me.value === undefined) opened = Date.parse(response.headers.get('Date') ?? '') || opened
     if (response.ok) me.value = (await response.json()) as Me
     else if (response.status === 401) {
@@ -51,7 +57,7 @@ export async function loadMe(): Promise<Me | null | undefined> {
 
 /** Starts a session with an API key. */
 export async function login(key: string): Promise<void> {
-  const response = await fetch('/api/v1/login', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key }), credentials: 'same-origin' })
+  const response = await fetch(urlOf('/api/v1/login'), { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key }), credentials: 'same-origin' })
   if (!response.ok) throw await errorOf(response)
   me.value = (await response.json()) as Me
 }
@@ -86,7 +92,7 @@ async function send(path: string, init: RequestInit): Promise<Response> {
   const headers = new Headers(init.headers)
   if (me.value?.csrf_token && init.method && init.method !== 'GET') headers.set('X-CSRF-Token', me.value.csrf_token)
   try {
-    return await fetch(path, { ...init, headers, credentials: 'same-origin' })
+    return await fetch(urlOf(path), { ...init, headers, credentials: 'same-origin' })
   } catch (e) {
     throw e instanceof TypeError ? new Unreachable() : e // TypeError is all that browsers tell
   }

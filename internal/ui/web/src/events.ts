@@ -1,6 +1,6 @@
 // The stream of the server's events, and the most recent ones.
 import { signal } from '@preact/signals'
-import { loadMe, may, opened } from './api'
+import { loadMe, may, opened, urlOf } from './api'
 import { Batcher } from './batch'
 
 export interface ServerEvent {
@@ -49,7 +49,7 @@ let last = 'all'
 export function connect(): void {
   source?.close()
   if (!may('read')) return
-  const stream = new EventSource(`/api/v1/events?after=${last}&newest=${enough}`)
+  const stream = new EventSource(urlOf(`/api/v1/events?after=${last}&newest=${enough}`))
   source = stream
   stream.onopen = () => (online.value = true)
   stream.onerror = () => {

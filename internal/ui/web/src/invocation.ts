@@ -1,6 +1,7 @@
 // A call of a tool as text to copy: a command, or code of a script.
 import type { Values } from './parts/form'
 import type { Definition } from './tools'
+import { home } from './api'
 
 const word = /^[A-Za-z_][A-Za-z0-9_]*$/
 
@@ -28,7 +29,7 @@ function quote(text: string): string {
 
 export function asCommand(tool: Definition, values: Values): string {
   const args = Object.entries(values).map(([name, value]) => quote(typeof value === 'string' ? `${name}=${value}` : `${name}:=${JSON.stringify(value)}`))
-  return ['luanette', 'call', '--server', location.origin, quote(tool.name), ...args].join(' ')
+  return ['luanette', 'call', '--server', home(), quote(tool.name), ...args].join(' ')
 }
 
 export function asCurl(tool: Definition, values: Values): string {
@@ -39,7 +40,7 @@ export function asCurl(tool: Definition, values: Values): string {
       _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientInfo': { name: 'curl', version: '1' }, 'io.modelcontextprotocol/clientCapabilities': {} },
     },
   })
-  return `curl ${location.origin}/mcp -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \\
+  return `curl ${home()}/mcp -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \\
   -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: call_tool' \\
   -d ${quote(body)}`
 }

@@ -1,6 +1,6 @@
 // One session as a transcript: what was searched, called and returned.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { get } from '../api'
+import { get, home } from '../api'
 import { clock, count, duration, moment as exact } from '../format'
 import { request } from '../mcp'
 import { Code } from '../parts/code'
@@ -180,7 +180,7 @@ function Bar({ line, from, span }: { line: Line; from: number; span: number }) {
 function Detail({ line, session }: { line: Line; session: Session }) {
   const [dialog, setDialog] = useState<'replay' | 'allow' | 'deny'>()
   const s = line.step
-  const link = `${location.origin}/#/activity/${session.id}/${s.id}`
+  const link = `${home()}/#/activity/${session.id}/${s.id}`
   const isUpstream = s.tool.includes('.')
   const asScript = () => {
     const scripted = isScript(s) && sourceOf(s)

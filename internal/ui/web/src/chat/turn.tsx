@@ -6,6 +6,7 @@ import { Json } from '../parts/json'
 import { Markdown } from '../parts/markdown'
 import { Icon } from '../shell/icon'
 import type { Call, Media, Piece, Turn, Usage } from './conversation'
+import { urlOf } from '../api'
 
 export function Exchange({ turn: t, retry }: { turn: Turn; retry?: () => void }) {
   const text = t.pieces.map((p) => p.text).filter(Boolean).join('\n\n')
@@ -103,7 +104,7 @@ function brief(input: unknown): string {
 /** An image or a sound; other files can be downloaded. */
 export function Shown({ media: m }: { media: Media }) {
   const name = m.name || (m.tool ? `from ${m.tool}` : 'file')
-  if (/^image\/(png|jpeg|gif|webp)$/.test(m.mime_type)) return <figure><img class="shown" src={m.url} alt={name} /><figcaption class="soft small">{name}</figcaption></figure>
-  if (m.mime_type.startsWith('audio/') && !m.mime_type.includes('midi')) return <figure><audio controls src={m.url} aria-label={name} /><figcaption class="soft small">{name}</figcaption></figure>
-  return <p class="file"><a href={m.url} download={name}>{name}</a> <span class="soft">{m.mime_type}, {size(m.size)}</span></p>
+  if (/^image\/(png|jpeg|gif|webp)$/.test(m.mime_type)) return <figure><img class="shown" src={urlOf(m.url)} alt={name} /><figcaption class="soft small">{name}</figcaption></figure>
+  if (m.mime_type.startsWith('audio/') && !m.mime_type.includes('midi')) return <figure><audio controls src={urlOf(m.url)} aria-label={name} /><figcaption class="soft small">{name}</figcaption></figure>
+  return <p class="file"><a href={urlOf(m.url)} download={name}>{name}</a> <span class="soft">{m.mime_type}, {size(m.size)}</span></p>
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { get, post } from '../api'
+import { get, post, urlOf } from '../api'
 import { typeName } from '../contents'
 import { count, moment, size, when } from '../format'
 import { useHeading } from '../heading'
@@ -219,7 +219,7 @@ function OneArtifact({ id }: { id: string }) {
         <span class="kind">{typeName(a.mime_type)}</span><SharedMark kind="artifact" of={a} />
         <span class="soft small">{size(a.size_bytes)}{a.creator && a.creator !== 'unknown' && `, by ${a.creator}`}{a.job && <>, stored by <a href={`#/jobs/${a.job}`}>a run</a></>}, {moment(a.created_at)}</span>
         <span class="row end">
-          <a class="button" href={address} download={fileName(name, a.mime_type)}>Download</a>
+          <a class="button" href={urlOf(address)} download={fileName(name, a.mime_type)}>Download</a>
           <Copy text={`cas.read("${a.hash}")`}>Copy for a script</Copy>
           <ShareButton kind="artifact" id={a.id} name={name} of={a} />
           {mayChange(a) && <button type="button" onClick={() => void removeItem(a.id, name, 'library')}>Delete</button>}

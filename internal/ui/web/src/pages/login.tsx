@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { login, openCommand } from '../api'
+import { login, openCommand, urlOf } from '../api'
 import { Copy } from '../parts/copy'
 import { Hint } from '../parts/hint'
 import { useData } from '../resource'
@@ -39,8 +39,8 @@ const OwnerSignIn = () => <div class="card login"><p>Sign this browser in with <
 
 /** The way in for people, if the server has an identity provider. */
 function SignIn() {
-  const { data } = useData((s) => fetch('/.well-known/oauth-authorization-server', { signal: s }).then(async (answer) => (await answer.text()) !== '' && answer.ok), [])
+  const { data } = useData((s) => fetch(urlOf('/.well-known/oauth-authorization-server'), { signal: s }).then(async (answer) => (await answer.text()) !== '' && answer.ok), [])
   if (!data) return null
   const next = encodeURIComponent(`/${location.hash}`)
-  return <div class="card login"><a class="button main" href={`/signin?next=${next}`}>Sign in</a><Hint>With your account at your organisation. Programs use keys.</Hint></div>
+  return <div class="card login"><a class="button main" href={urlOf(`/signin?next=${next}`)}>Sign in</a><Hint>With your account at your organisation. Programs use keys.</Hint></div>
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { get, may } from '../api'
+import { get, may, urlOf } from '../api'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { mayChange, type Owned } from '../shares'
@@ -71,7 +71,7 @@ function OneScript({ hash }: { hash: string }) {
           <ShareButton kind="artifact" id={s.hash} name={title} of={whose} />
           <a class="button" href={`#/playground/${s.hash}`}>Open in the playground</a>
           {mayChange(whose) && (current ? <Unpublish name={s.name!} /> : <Publish script={s} />)}
-          <a class="button" href={`/api/v1/library/${s.hash}/content`} download={`${title.replaceAll(/[^\w.-]+/g, '_')}.${extensions[s.language ?? ''] ?? 'lua'}`}>Download</a>
+          <a class="button" href={urlOf(`/api/v1/library/${s.hash}/content`)} download={`${title.replaceAll(/[^\w.-]+/g, '_')}.${extensions[s.language ?? ''] ?? 'lua'}`}>Download</a>
           {mayChange(whose) && !current && <button type="button" onClick={() => void removeItem(s.hash, title, 'scripts')}>Delete</button>}
         </span>
       </div>

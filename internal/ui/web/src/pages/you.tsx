@@ -1,6 +1,6 @@
 // What belongs to the user: logins to servers, keys, clients, secrets and data.
 import { useState } from 'preact/hooks'
-import { getIfAny, loadMe, me, post } from '../api'
+import { getIfAny, loadMe, me, post, urlOf } from '../api'
 import { ago, when } from '../format'
 import { endLogin, isNeeded, loadLogins, loginEvents, type OwnLogin } from '../logins'
 import { Ask } from '../parts/ask'
@@ -155,7 +155,7 @@ function Data() {
     <>
       <Hint>Everything that is stored about you, as lines of JSON. To erase it also ends your sessions, keys, clients and jobs; the audit log keeps that something happened, not its content.</Hint>
       <div class="row actions">
-        <a class="button" href="/api/v1/me/export" download>Export your data</a>
+        <a class="button" href={urlOf('/api/v1/me/export')} download>Export your data</a>
         <Ask label="Erase your data" question="Erase everything that is stored about you? This cannot be undone." yes="Erase everything" action={erase} />
       </div>
     </>

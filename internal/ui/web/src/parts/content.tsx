@@ -1,7 +1,7 @@
 // Shows a stored content according to its type.
 import { readTable, textOf, typeName, viewOf, type View } from '../contents'
 import { useData } from '../resource'
-import { errorOf, request } from '../api'
+import { errorOf, request, urlOf } from '../api'
 import { size } from '../format'
 import { Code } from './code'
 import { Grid } from './grid'
@@ -17,10 +17,10 @@ const maxBytes = 4 * 1024 * 1024
 export function Preview({ address, type, bytes, name }: { address: string; type: string; bytes: number; name: string }) {
   const view = viewOf(type, name)
   if (view === 'midi') return <Roll address={address} bytes={bytes} />
-  if (view === 'image') return <img class="shown" src={address} alt={name} />
+  if (view === 'image') return <img class="shown" src={urlOf(address)} alt={name} />
   if (view === 'audio') return <Sound address={address} bytes={bytes} name={name} />
   if (view === 'abc' && address.endsWith('/content')) return <Tune address={address} bytes={bytes} />
-  if (view === 'video') return <video class="shown" controls src={address} aria-label={name} />
+  if (view === 'video') return <video class="shown" controls src={urlOf(address)} aria-label={name} />
   if (view === 'unknown' && bytes > maxText) return <p class="soft">{typeName(type)} has no preview. Download it instead.</p>
   return <Text address={address} bytes={bytes} view={view} type={type} />
 }

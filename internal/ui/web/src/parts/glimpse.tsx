@@ -1,6 +1,6 @@
 // The beginning of a stored content, as it is shown in a list: it looks like what it is.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { errorOf, request } from '../api'
+import { errorOf, request, urlOf } from '../api'
 import { readTable, tableOf, textOf, typeName, viewOf } from '../contents'
 import { readNotes } from '../midi'
 import { useData } from '../resource'
@@ -32,7 +32,7 @@ export function Glimpse(of: Stored) {
 
 function Beginning(of: Stored) {
   const view = viewOf(of.type, of.name)
-  if (view === 'image') return <img src={of.address} alt="" loading="lazy" />
+  if (view === 'image') return <img src={urlOf(of.address)} alt="" loading="lazy" />
   if (view === 'midi' || view === 'abc') return <Notes {...of} address={view === 'abc' ? of.address.replace(/content$/, 'midi') : of.address} />
   if (view === 'audio') return <Wave {...of} />
   return view === 'video' ? <Nothing {...of} /> : <Words {...of} />

@@ -1,6 +1,6 @@
 // One tool: what it does, a form to try it, its last calls, and what can be changed about it.
 import { useEffect, useState } from 'preact/hooks'
-import { get, may } from '../api'
+import { get, may, urlOf } from '../api'
 import { loadCalls } from '../calls'
 import { ago, count, duration, size } from '../format'
 import { asCommand, asCurl, asJavaScript, asLua } from '../invocation'
@@ -42,7 +42,7 @@ function Shown({ tool }: { tool: Tool }) {
         {known && tool.name.includes('.') && may('admin') && <span class="row"><Changes tool={known} reload={listed.reload} /></span>}
       </div>
       <p class="soft"><span class="mono">{tool.name}</span> of {server === 'luanette' ? 'Luanette' : <a href={`#/servers/${encodeURIComponent(server)}`}>{server}</a>}{known && `, ${tokens(known.tokens)}`}{known?.original && `, the server calls it ${known.original}`}</p>
-      {server !== 'luanette' && <p class="small"><a href={`/openapi.json?namespace=${encodeURIComponent(server)}`} target="_blank" rel="noopener">OpenAPI document of {server}</a> <span class="soft">for programs that call its tools over HTTP</span></p>}
+      {server !== 'luanette' && <p class="small"><a href={urlOf(`/openapi.json?namespace=${encodeURIComponent(server)}`)} target="_blank" rel="noopener">OpenAPI document of {server}</a> <span class="soft">for programs that call its tools over HTTP</span></p>}
       <div class="columns wide-first">
         <div><p class="prose">{tool.description}</p><Try tool={tool} /></div>
         <div><LastCalls name={tool.name} /></div>

@@ -59,7 +59,7 @@ interface StartedLogin {
 export function UpstreamLogin({ name, address }: { name: string; address: string }) {
   const [started, setStarted] = useState<StartedLogin>()
   if (!may('admin')) return <p class="soft">An administrator must log in to this upstream.</p>
-  const begin = (method: string) => attempt(async () => setStarted(await post<StartedLogin>(new URL(address, location.origin).pathname, { method })))
+  const begin = (method: string) => attempt(async () => setStarted(await post<StartedLogin>(address.slice(address.indexOf('/api/')), { method })))
   if (started) {
     return (
       <div role="status">

@@ -1,6 +1,6 @@
 // A sound with its waveform. A click in it plays from there.
 import { useRef, useState } from 'preact/hooks'
-import { errorOf, request } from '../api'
+import { errorOf, request, urlOf } from '../api'
 import { useData } from '../resource'
 
 const bars = 300
@@ -21,7 +21,7 @@ export function Sound({ address, bytes, name }: { address: string; bytes: number
           {peaks.map((p, i) => <rect key={i} class={i / bars < at ? 'played' : ''} x={i} y={-p * 48 - 0.5} width={0.7} height={p * 96 + 1} />)}
         </svg>
       )}
-      <audio ref={audio} controls src={address} aria-label={name} onTimeUpdate={(e) => setAt(e.currentTarget.currentTime / (e.currentTarget.duration || 1))} />
+      <audio ref={audio} controls src={urlOf(address)} aria-label={name} onTimeUpdate={(e) => setAt(e.currentTarget.currentTime / (e.currentTarget.duration || 1))} />
     </figure>
   )
 }
