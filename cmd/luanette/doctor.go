@@ -23,8 +23,8 @@ type doctorCommand struct {
 // Help is shown by `luanette doctor --help`.
 func (doctorCommand) Help() string {
 	return `Checks the configuration, the data folder, the database, keys, the server's address
-and certificate, the clock, every upstream, every client in which luanette is
-installed, and the programs that tool servers need. Each line says ok, or what is
+and certificate, public_url, identity providers, the clock, every upstream, every
+client in which luanette is installed, and the programs that tool servers need. Each line says ok, or what is
 wrong and what to do. A server that runs on the data folder is asked for the state
 of its upstreams; otherwise the command connects to each of them once.
 

@@ -25,9 +25,21 @@ func TestConnectReportsARefusedConnection(t *testing.T) {
 	}
 }
 
-// TestKeyChangesAreAudited checks that the audit log contains keys that a command creates
-// or revokes without a server.
-// A server that refuses requests to a name which is not its own says so, whatever the key.
+// TestServerAddress checks where MCP is at a server whose address has a path of its own.
+func TestServerAddress(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"127.0.0.1:8081": "http://127.0.0.1:8081/mcp", "https://hub.example/": "https://hub.example/mcp", "https://hub.example/mcp/sets/a": "https://hub.example/mcp/sets/a",
+		"https://hub.example/tools": "https://hub.example/tools/mcp", "https://hub.example/tools/": "https://hub.example/tools/mcp", "https://hub.example/tools/mcp": "https://hub.example/tools/mcp",
+	} {
+		if got, err := serverSpec(address); err != nil || got.URL != want {
+			t.Errorf("%s: %s, %v, want %s", address, got.URL, err, want)
+		}
+	}
+}
+
+// TestConnectShowsTheRefusal checks that a server that refuses requests to a name
+// which is not its own says so, whatever the key.
 func TestConnectShowsTheRefusal(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -42,6 +54,8 @@ func TestConnectShowsTheRefusal(t *testing.T) {
 	}
 }
 
+// TestKeyChangesAreAudited checks that the audit log contains keys that a command creates
+// or revokes without a server.
 func TestKeyChangesAreAudited(t *testing.T) {
 	t.Parallel()
 	loaded, err := config.Load(config.Sources{Flags: map[string]string{"data": t.TempDir(), "node": "west"}})

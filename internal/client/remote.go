@@ -151,8 +151,8 @@ func serverSpec(address string) (upstream.Spec, error) {
 	if err != nil {
 		return spec, fault.Wrap(fault.InvalidParams, err, "read server address")
 	}
-	if u.Path == "" || u.Path == "/" {
-		u.Path = "/mcp"
+	if !strings.Contains(u.Path, "/mcp") { // it is the server's, which may have a path of its own
+		u.Path = strings.TrimRight(u.Path, "/") + "/mcp"
 	}
 	spec.URL, spec.Transport = u.String(), upstream.HTTP
 	return spec, nil

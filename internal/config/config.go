@@ -73,7 +73,7 @@ type Config struct {
 
 	TLSCert        string            `toml:"tls_cert" help:"certificate chain for HTTPS, as PEM; reloaded when it changes"`
 	TLSKey         string            `toml:"tls_key" help:"the certificate's private key, as PEM"`
-	CAFile         string            `toml:"ca_file" trust:"needed" help:"PEM file with certificate authorities that are trusted besides the system's: for upstreams, logins to them, and commands with --server"`
+	CAFile         string            `toml:"ca_file" trust:"needed" help:"PEM file with certificate authorities that are trusted besides the system's: for upstreams, logins to them, identity providers, issuers, and commands with --server"`
 	MaxConnections int               `toml:"max_connections" min:"1" help:"how many connections may be open; further ones wait"`
 	TrustedProxies []string          `toml:"trusted_proxies" trust:"needed" help:"addresses and networks of reverse proxies whose X-Forwarded-For, X-Real-IP or Forwarded header names the client, for limits and the audit log; docs/security.md"`
 	PublicURL      string            `toml:"public_url" trust:"needed" help:"address at which browsers and clients reach the server, such as https://hub.example, which may have a path; people sign in there; docs/people.md"`

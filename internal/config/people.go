@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/access/signin"
+	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/netguard"
@@ -199,6 +201,16 @@ func (l *Loaded) IdentityOptions(secrets secret.Finder) identity.Options {
 		PublicURL: l.PublicURL, Providers: l.SignInProviders(secrets), Roles: l.PeopleRoles(), Registration: l.People.Registration,
 		Browsers: l.Browsers(), Key: func() (secret.Text, error) { return l.OAuthKey(secrets) },
 	}
+}
+
+// IssuerClient asks providers and issuers, which the owner configured and may be on this machine.
+func (l *Loaded) IssuerClient(env Environment) (*http.Client, error) {
+	trust, err := certpool.Config(l.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	to := netguard.Outbound{Allowed: l.MCP.AllowedHosts, Proxy: netguard.EnvironmentProxy(env.Lookup), Loopback: true, TLS: trust}
+	return &http.Client{Transport: to.Transport()}, nil
 }
 
 // Issuer is an authorization server whose tokens are accepted in addition to our own

@@ -63,16 +63,31 @@ func openAccess(ctx context.Context, p *process, log *audit.Log, launcher *launc
 		return nil, err
 	}
 	o.Keys = a.keys
-	if len(p.config.Issuers) > 0 || a.people != nil {
-		a.tokens = jwt.New(p.config.TokenIssuers(), p.issuerClient())
-		o.Tokens = a.tokens
+	if err := a.openTokens(p); err != nil {
+		return nil, err
 	}
-	if a.people != nil {
-		a.tokens.WithOwn(p.config.PublicURL, a.people.Resource())
+	if a.tokens != nil {
+		o.Tokens = a.tokens
 	}
 	a.auth = httpauth.New(o)
 	p.closeLast.plain("sign-ins", a.auth.Close)
 	return a, a.checkGuarded(ctx, p)
+}
+
+// openTokens accepts tokens of configured issuers, and those that clients of people have.
+func (a *access) openTokens(p *process) error {
+	if len(p.config.Issuers) == 0 && a.people == nil {
+		return nil
+	}
+	client, err := p.config.IssuerClient(p.options.Env)
+	if err != nil {
+		return err
+	}
+	a.tokens = jwt.New(p.config.TokenIssuers(), client)
+	if a.people != nil {
+		a.tokens.WithOwn(p.config.PublicURL, a.people.Resource())
+	}
+	return nil
 }
 
 // parts names what not every server has, for its page.
@@ -116,17 +131,14 @@ func (p *process) program(name string) owner.Program {
 
 // openPeople lets people sign in with the configured identity providers.
 func openPeople(ctx context.Context, p *process, log *audit.Log, onLogin func(context.Context, string, string, bool)) (*identity.Service, error) {
+	client, err := p.config.IssuerClient(p.options.Env)
+	if err != nil {
+		return nil, err
+	}
 	o := p.config.IdentityOptions(p.secrets)
-	o.Client, o.OnLogin, o.Audit, o.Interval, o.Log = p.issuerClient(), onLogin, log.RecordAction, p.keysMaxAge(), p.log
+	o.Client, o.OnLogin, o.Audit, o.Interval, o.Log = client, onLogin, log.RecordAction, p.keysMaxAge(), p.log
 	o.OnBlock = login.EndOf
 	return identity.Open(ctx, p.store, o)
-}
-
-// issuerClient asks issuers, which the owner configured and may be on this machine.
-func (p *process) issuerClient() *http.Client {
-	from := p.outbound()
-	from.Loopback = true
-	return &http.Client{Transport: from.Transport()}
 }
 
 // keysMaxAge is how long cached keys are used. Nodes notify each other of changes, so it

@@ -133,6 +133,7 @@ func (srv *Server) printAddresses(ctx context.Context, addr net.Addr, backend st
 		base = fmt.Sprintf("%s://localhost:%d", srv.config.Scheme(), tcp.Port)
 	}
 	for _, line := range [][2]string{
+		{"public", srv.config.PublicURL},
 		{"page", base + srv.pagePath(ctx)},
 		{"MCP", base + "/mcp"},
 		{"health", base + "/health"},

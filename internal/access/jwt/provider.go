@@ -10,6 +10,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
+	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
@@ -71,7 +72,7 @@ func (p *Provider) load(ctx context.Context) (*metadata, error) {
 	defer cancel()
 	provider, err := oidc.NewProvider(soon, p.issuer)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "fetch the metadata of %s", p.issuer).WithHint("check the issuer in [identity]")
+		return nil, fault.Wrap(fault.Unavailable, err, "fetch the metadata of %s", p.issuer).WithHint("%s", cmp.Or(certpool.Hint(err), "check the issuer in [identity]"))
 	}
 	var fresh metadata
 	if err := provider.Claims(&fresh.Endpoints); err != nil {

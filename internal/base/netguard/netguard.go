@@ -218,6 +218,7 @@ type Outbound struct {
 	Loopback bool          // this machine is allowed too
 	Resolver *net.Resolver // of names; nil: the machine's
 	Proxy    ProxyFunc     // nil: none
+	TLS      *tls.Config   // of requests; nil: the authorities of the machine
 }
 
 // Control is a net.Dialer.Control that refuses the other addresses. It runs after names
@@ -256,6 +257,7 @@ func (o Outbound) Check(host string) error {
 // Transport makes HTTP requests to allowed addresses, through a proxy if there is one.
 func (o Outbound) Transport() http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = o.TLS
 	transport.Proxy = nil // it would resolve names after the check
 	transport.DialContext = (&Dialer{net.Dialer{Timeout: 5 * time.Second, Resolver: o.Resolver, Control: o.Control}, o.Proxy}).DialContext
 	return transport

@@ -78,10 +78,12 @@ const checkTimeout = 20 * time.Second
 // damage.
 func (d *doctor) database(ctx context.Context) {
 	const check = "database"
-	if _, err := os.Stat(d.Config.Data); errors.Is(err, fs.ErrNotExist) {
+	_, err := os.Stat(d.Config.Data)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if fresh && strings.HasPrefix(d.Config.Database, "sqlite:") {
 		return // a start creates it
 	}
-	if d.server == nil { // its start was the test
+	if d.server == nil && !fresh { // its start was the test
 		srv, err := server.Build(ctx, d.Config, server.Options{Version: d.Version, Stderr: io.Discard, Env: d.Env, Archive: true, OnDemand: true})
 		if err == nil {
 			err = srv.Close(ctx)

@@ -61,7 +61,7 @@ func Examine(ctx context.Context, o Options, report func(Finding)) {
 		d.server = &found
 	}
 	for _, check := range []func(context.Context){
-		d.configuration, d.dataFolder, d.database, d.backups, d.keys, d.address, d.health, d.certificate, d.telemetry, d.clock,
+		d.configuration, d.dataFolder, d.database, d.backups, d.keys, d.address, d.health, d.publicURL, d.certificate, d.authorities, d.providers, d.telemetry, d.clock,
 		d.sandbox, d.upstreams, d.clients, d.programs,
 	} {
 		if ctx.Err() != nil {
