@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/credentials/personal"
 	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/govern/share"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 	"github.com/luanette/luanette/internal/ui/contents"
 	"github.com/luanette/luanette/internal/ui/debug"
@@ -64,7 +65,7 @@ func (srv *Server) oauthRoutes() []principal.Route {
 // admin makes the API for administrators.
 func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
-		Pins: srv.pins, Policy: adminapi.CatalogPolicy{Policy: srv.policy, Catalog: srv.catalog}, Audit: srv.auditStore,
+		Pins: srv.pins, Policy: adminapi.CatalogPolicy{Policy: srv.policy, Catalog: srv.catalog, IsFunction: script.IsFunction}, Audit: srv.auditStore,
 		Tools:     adminapi.Tools{Catalog: srv.catalog, Set: srv.upstreams, Configure: srv.setup.SetTools},
 		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: servertools.AllowHosts(srv.config.MCP.AllowedHosts), Elsewhere: srv.restartElsewhere},
 		Nodes:     srv.nodes, Learned: srv.usage, Egress: srv.egress, Sandbox: srv.sandbox,

@@ -207,6 +207,11 @@ func (k Kind) Ref(space, name string) Ref {
 	return Ref{space, "resource:" + name}
 }
 
+// IsContent reports whether a resource or a prompt has the name, not a tool.
+func (r Ref) IsContent() bool {
+	return strings.HasPrefix(r.Name, "resource:") || strings.HasPrefix(r.Name, "prompt:")
+}
+
 // Observed is the name under which a call is counted: single resources are too many.
 func (c *Call) Observed() string {
 	if c.Kind != "" {

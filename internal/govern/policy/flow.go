@@ -122,7 +122,7 @@ func (s *Settings) admit(ctx context.Context, e host.Effect) error {
 		return nil
 	}
 	if d := s.decideFor(who, ref, "", harmless); d.Verdict == Deny {
-		return d.refusal(ref)
+		return d.refusal(ctx, ref)
 	}
 	return nil
 }

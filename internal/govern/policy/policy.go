@@ -229,7 +229,7 @@ func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (co
 	}
 	if who := principal.Of(ctx); s.applies(who) {
 		d = s.decideFor(who, info.Ref, info.Original, info.Hints.ReadOnly || p.delegates(info))
-		if err := d.refusal(info.Ref); err != nil {
+		if err := d.refusal(ctx, info.Ref); err != nil {
 			return ctx, d, err
 		}
 	}
@@ -243,13 +243,18 @@ func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (co
 	return ctx, d, nil
 }
 
-// refusal is the error of a decision, or nil. Approval is a step of its own.
-func (d Decision) refusal(ref tool.Ref) error {
+// refusal is the error of a decision, or nil. Approval is a step of its own. The command that
+// explains it is for administrators.
+func (d Decision) refusal(ctx context.Context, ref tool.Ref) error {
 	if d.Verdict != Deny {
 		return nil
 	}
+	explained := "an administrator can change that"
+	if principal.Of(ctx).May(principal.Admin, "") {
+		explained = fmt.Sprintf("`luanette policy check %s` explains it", ref)
+	}
 	return fault.New(fault.Denied, "%s is not allowed: %s", ref, cmp.Or(d.Reason, d.Rule)).
-		WithHint("%s decided; `luanette policy check %s` explains it", d.Rule, ref)
+		WithHint("%s decided; %s", d.Rule, explained)
 }
 
 // notReading refuses what is not read-only where only reading is allowed.

@@ -1,6 +1,9 @@
 package script
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/module/abc"
 	"github.com/luanette/luanette/internal/scripting/module/artifact"
@@ -65,4 +68,12 @@ func modules() []host.Module {
 		workspace.Module(),
 	}
 	return append(all, help.Module(all))
+}
+
+// IsFunction reports whether scripts have a function of a name, such as http.request.
+func IsFunction(name string) bool {
+	module, function, _ := strings.Cut(name, ".")
+	return slices.ContainsFunc(modules(), func(m host.Module) bool {
+		return m.Name == module && slices.ContainsFunc(m.Funcs, func(f host.Func) bool { return f.Name == function })
+	})
 }

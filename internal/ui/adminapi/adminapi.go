@@ -182,7 +182,8 @@ type PolicyCheck struct {
 
 // PolicyChecker tells what the policy decides about a tool and a key.
 type PolicyChecker interface {
-	Check(ctx context.Context, name, key, org string) PolicyCheck
+	// Check returns fault.ToolNotFound if nothing has the name.
+	Check(ctx context.Context, name, key, org string) (PolicyCheck, error)
 }
 
 // CatalogPolicy checks the tools of a catalog.
@@ -192,11 +193,12 @@ type CatalogPolicy struct {
 		Resolve(ctx context.Context, name string) (tool.Info, error)
 		Real(ctx context.Context, ref tool.Ref) tool.Ref
 	}
+	IsFunction func(name string) bool // of scripts
 }
 
-// Check also answers for functions of scripts and for tools that do not exist now. The name
-// is the one that members of the organisation use.
-func (c CatalogPolicy) Check(ctx context.Context, name, key, org string) PolicyCheck {
+// Check also answers for functions of scripts, and for resources and prompts. The name is the
+// one that members of the organisation use.
+func (c CatalogPolicy) Check(ctx context.Context, name, key, org string) (PolicyCheck, error) {
 	who := principal.Principal{ID: "key:" + key, Name: key, Org: org}
 	info, err := c.Catalog.Resolve(ctx, name)
 	if err != nil || org != "" {
@@ -208,12 +210,15 @@ func (c CatalogPolicy) Check(ctx context.Context, name, key, org string) PolicyC
 	if org != "" {
 		info, err = c.inOrg(ctx, who, info.Ref)
 	}
+	if err != nil && !c.IsFunction(name) && !info.Ref.IsContent() {
+		return PolicyCheck{}, err
+	}
 	s := c.Policy.Settings()
 	d := c.Policy.Decide(who, &info)
 	return PolicyCheck{
 		Tool: info.Ref.String(), Key: key, Org: org, Known: err == nil, Verdict: string(d.Verdict), Rule: d.Rule, Reason: d.Reason,
 		ReadOnlyHint: info.Hints.ReadOnly, Labels: s.Labels[info.Space], Accepts: s.Accepts[info.Space],
-	}
+	}, nil
 }
 
 // inOrg finds the tool that members of an organisation call so.
@@ -235,7 +240,7 @@ func (s *Server) checkPolicy(r *http.Request) (any, error) {
 	if key == "" {
 		key = "local"
 	}
-	return s.options.Policy.Check(r.Context(), name, key, r.URL.Query().Get("org")), nil
+	return s.options.Policy.Check(r.Context(), name, key, r.URL.Query().Get("org"))
 }
 
 // Audit is the audit log.

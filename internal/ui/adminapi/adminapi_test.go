@@ -116,8 +116,8 @@ func TestInvalidBodies(t *testing.T) {
 
 type allowing struct{}
 
-func (allowing) Check(_ context.Context, tool, key, _ string) adminapi.PolicyCheck {
-	return adminapi.PolicyCheck{Tool: tool, Key: key, Verdict: "allow"}
+func (allowing) Check(_ context.Context, tool, key, _ string) (adminapi.PolicyCheck, error) {
+	return adminapi.PolicyCheck{Tool: tool, Key: key, Verdict: "allow"}, nil
 }
 
 func TestPolicyCheck(t *testing.T) {
