@@ -183,7 +183,7 @@ func defaults(env Environment) Config {
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass", HTTPGet: "read",
 		},
 		MaxConnections: 10_000,
-		Starts:         Starts{Install: packages.Auto, Timeout: Duration(upstream.DefaultStartTimeout)},
+		Starts:         Starts{Install: packages.Auto, Idle: Duration(10 * time.Minute), Timeout: Duration(upstream.DefaultStartTimeout)},
 		Jobs:           defaultJobs(),
 		Backup:         Backup{Keep: 24},
 		Music:          defaultMusic(),
@@ -199,5 +199,6 @@ type Starts struct {
 	Parallel int      `toml:"parallel" help:"how many programs may start as upstreams at the same time; 0 means two per processor; those that a call waits for come first"`
 	Install  string   `toml:"install" words:"auto|off" live:"yes" help:"auto installs the packages that npx would run, and starts their programs directly; off runs npx itself; install of an upstream says otherwise"`
 	Installs int      `toml:"installs" help:"how many packages may be installed at the same time; 0 means one per processor"`
+	Idle     Duration `toml:"idle" help:"how long the program of an installed package that starts within 2 s is not called until it sleeps; the next call starts it; 0s: never; start and idle of an upstream say otherwise"`
 	Timeout  Duration `toml:"timeout" help:"how long a program may take until it is connected, unless start_timeout of its upstream says otherwise"`
 }

@@ -138,6 +138,7 @@ func newManager(p *process, s *storage, g *guards) *upstream.Manager {
 		CacheDir:      filepath.Join(p.config.Data, "upstreams"),
 		Getenv:        p.options.Env.Lookup, Environ: p.options.Env.Pairs,
 		StartTimeout: time.Duration(p.config.Starts.Timeout), ParallelStarts: p.config.Starts.Parallel,
+		Idle:        time.Duration(p.config.Starts.Idle),
 		Secret:      p.secrets.Find,
 		Login:       g.logins,
 		Tasks:       p.tasks.Keeper(),

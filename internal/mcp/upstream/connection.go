@@ -48,6 +48,7 @@ type who struct {
 	generation uint64
 	personal   bool   // each principal has a connection of its own
 	owner      string // the principal whose connection this is; "" for one that is not a principal's
+	replaces   bool   // an earlier connection of the upstream
 	log        *slog.Logger
 	spec       atomic.Pointer[Spec]
 

@@ -53,7 +53,7 @@ func (k *known) connected(s *session, list *listing) (before *listing) {
 	_, revision := s.describe()
 	k.record = record{
 		Server: identity(*k.who.spec.Load()), Detected: detection{s.endpoint, s.era}, Revision: revision,
-		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions,
+		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions, Start: k.record.Start.and(s.start),
 	}
 	return k.set(list, false)
 }

@@ -138,7 +138,7 @@ func (m *Manager) reconcile() {
 		spec, c := m.desired[name], m.running[name]
 		switch {
 		case c == nil:
-			m.start(spec)
+			m.start(spec, false)
 		case !spec.sameConnection(*c.spec.Load()):
 			m.replace(name, spec)
 		case !spec.Equal(*c.spec.Load()):
@@ -151,14 +151,15 @@ func (m *Manager) reconcile() {
 // replace makes a new connection in place of the one of that name; m.mu is held.
 func (m *Manager) replace(name string, spec Spec) {
 	old := m.stop(name, errReplaced)
-	now := m.start(spec)
+	now := m.start(spec, true)
 	now.inheritFrom(old)
 	m.restartPeople(now)
 }
 
-func (m *Manager) start(spec Spec) *connection {
+func (m *Manager) start(spec Spec, replaces bool) *connection {
 	m.generation++
 	c := newConnection(m.shared, spec, m.generation)
+	c.replaces = replaces
 	m.running[spec.Name] = c
 	if c.personal {
 		m.personalUpstreams.Add(1)

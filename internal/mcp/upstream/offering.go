@@ -110,6 +110,7 @@ func (s *session) list(ctx context.Context, l offeringList, timeout time.Duratio
 func (c *connection) followOffering(ctx context.Context, s *session) {
 	for {
 		c.fetchOffering(ctx, s)
+		s.settled.Store(true)
 		select {
 		case <-ctx.Done():
 			return

@@ -106,6 +106,10 @@ type Options struct {
 	ConnectTimeout time.Duration // the same for a URL; zero: 30 s
 	// ParallelStarts is how many processes may start at once; zero: two per processor.
 	ParallelStarts int
+	// Idle is how long a program of an installed package that starts quickly is not used until it
+	// sleeps, if its spec does not say when it starts; zero: it does not.
+	Idle           time.Duration
+	QuickStart     time.Duration // how long the start of such a program may take; zero: 2 s
 	HealthInterval time.Duration // how long a server may be silent until a health check; zero: 15 s
 	HealthTimeout  time.Duration // for the answer to a health check; zero: 5 s
 	Debounce       time.Duration // between list_changed and the new list; zero: 100 ms
@@ -169,6 +173,7 @@ func (o Options) withDefaults() Options {
 	o.ProbeTimeout = positive(o.ProbeTimeout, 5*time.Second)
 	o.StartTimeout = positive(o.StartTimeout, DefaultStartTimeout)
 	o.ConnectTimeout = positive(o.ConnectTimeout, 30*time.Second)
+	o.QuickStart = positive(o.QuickStart, 2*time.Second)
 	o.HealthInterval = positive(o.HealthInterval, 15*time.Second)
 	o.HealthTimeout = positive(o.HealthTimeout, 5*time.Second)
 	o.Debounce = positive(o.Debounce, 100*time.Millisecond)

@@ -26,6 +26,7 @@ import (
 // because it runs on the goroutine that reads the stream.
 func (s *session) handleMessage(call wire.ID, m wire.Message) {
 	s.lastReceived.Store(time.Now().UnixNano())
+	s.noteUnasked(m)
 	if m.IsRequest() {
 		select {
 		case s.questionSlots <- struct{}{}:

@@ -92,7 +92,7 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	defer end()
-	calls := c.stats.now().Calls
+	calls, began := c.stats.now().Calls, time.Now()
 	s, err := a.open(ctx, c.known.stored().Detected.Endpoint)
 	if a.repair(ctx, err) {
 		s, err = a.open(ctx, c.known.stored().Detected.Endpoint)
@@ -107,6 +107,7 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, s.abandon(err)
 	}
+	s.measureStart(*spec, a.spec.installed, time.Since(began))
 	c.useSession(s, tools)
 	c.restoreSession(ctx, s)
 	if !c.opts.OnDemand { // otherwise it is connected for one call
@@ -204,8 +205,8 @@ func (c *connection) monitor(ctx context.Context, s *session) error {
 // unless it sends something before.
 func (c *connection) nextHealthCheck(s *session) time.Duration {
 	next := s.healthInterval() - s.sinceLastReceived()
-	if spec := c.spec.Load(); spec.lazy() && spec.idle() > 0 {
-		next = min(next, spec.idle()-c.phase.sinceLastUse())
+	if idle := c.idle(); idle > 0 {
+		next = min(next, idle-c.phase.sinceLastUse())
 	}
 	return max(next, 10*time.Millisecond)
 }
@@ -349,9 +350,9 @@ func (c *connection) reportFailure(ctx context.Context, f failure) {
 
 // isIdle reports whether the server may go to sleep.
 func (c *connection) isIdle(s *session) bool {
-	spec := c.spec.Load()
-	return spec.lazy() && spec.idle() > 0 && s.activeCalls() == 0 && c.phase.sinceLastUse() >= spec.idle() &&
-		(c.owner == "" || !c.restored.hasSubscribers())
+	idle := c.idle()
+	settled := s.settled.Load() || c.spec.Load().lazy()
+	return idle > 0 && settled && s.activeCalls() == 0 && c.phase.sinceLastUse() >= idle && (c.owner == "" || !c.restored.hasSubscribers())
 }
 
 // unused reports whether no caller waits any more for a lazy server that cannot be

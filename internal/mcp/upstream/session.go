@@ -42,6 +42,8 @@ type session struct {
 	logLevelSet    atomic.Pointer[string]
 	answeredCaller atomic.Bool // at least one call of a caller was answered
 	callsBefore    int64       // how many calls there were before it, to tell whether it was used
+	start          programStart
+	settled        atomic.Bool // what it offers was listed: its start is over
 
 	questionSlots chan struct{} // bounds the server's requests in progress
 

@@ -51,8 +51,8 @@ type Settings struct {
 	MaxTime       duration.Duration `toml:"max_time,omitempty" live:"yes" help:"how long one call may take in total (30m)"`
 	Wait          duration.Duration `toml:"wait,omitempty" live:"yes" help:"how long a call waits for a lost connection to be restored (2s); it waits longer for one that is starting"`
 	StartTimeout  duration.Duration `toml:"start_timeout,omitempty" live:"yes" help:"how long it may take until it is connected (2m for a program, 30s for a URL)"`
-	Start         string            `toml:"start,omitempty" help:"eager, or lazy: start on first use"`
-	Idle          duration.Duration `toml:"idle,omitempty" live:"yes" help:"stop a lazy program after this long without a call"`
+	Start         string            `toml:"start,omitempty" help:"eager: always running, or lazy: started on first use; without it the programs of installed packages that start quickly sleep when they are not used, and everything else is eager"`
+	Idle          duration.Duration `toml:"idle,omitempty" live:"yes" help:"stop a program that sleeps after this long without a call"`
 	Expose        Expose            `toml:"expose,omitempty" live:"yes" added:"yes" help:"which of its tools our clients see directly: none, all, or a list of names"`
 	Prefixes      []string          `toml:"prefixes,omitempty" live:"yes" help:"prefixes of tool names; tools with such a prefix are listed under their own names, without the namespace"`
 	AllowedTools  []string          `toml:"allowed_tools,omitempty" live:"yes" added:"yes" help:"only these tools exist"`

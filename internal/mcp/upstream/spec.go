@@ -306,7 +306,7 @@ func (s Spec) same(other Spec) bool {
 // explicit returns the settings with their defaults written out.
 func (s Spec) explicit() Settings {
 	all := s.Settings
-	all.Transport, all.Protocol, all.Start = s.transport(), cmp.Or(s.Protocol, Auto), cmp.Or(s.Start, Eager)
+	all.Transport, all.Protocol = s.transport(), cmp.Or(s.Protocol, Auto)
 	all.Timeout, all.MaxTime, all.Wait = duration.Duration(s.timeout()), duration.Duration(s.maxTime()), duration.Duration(s.wait())
 	return all
 }

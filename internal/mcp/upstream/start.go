@@ -133,9 +133,17 @@ const (
 	lookEvery = 250 * time.Millisecond
 )
 
+// work is what a process and its descendants have done.
+type work struct {
+	used   time.Duration // of processors
+	waited time.Duration // until they had one
+	busy   bool          // one of them computes, waits for a processor or reads from a disk
+	known  bool          // false if the system does not tell
+}
+
 // yieldTurn gives up the slot of a start that has stopped working. It returns when the start has
 // no slot any more.
-func (c *connection) yieldTurn(ctx context.Context, work func() (used time.Duration, busy, known bool)) {
+func (c *connection) yieldTurn(ctx context.Context, look func() work) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var then time.Duration
@@ -150,14 +158,14 @@ func (c *connection) yieldTurn(ctx context.Context, work func() (used time.Durat
 		if turn == nil {
 			return
 		}
-		used, busy, known := work()
-		if !known {
+		now := look()
+		if !now.known {
 			return
 		}
 		turn.byWork.Store(true)
 		switch {
-		case busy, used-then >= quietFor/20:
-			then, since = used, time.Now()
+		case now.busy, now.used-then >= quietFor/20:
+			then, since = now.used, time.Now()
 		case time.Since(since) >= quietFor:
 			c.starts.leave(turn)
 			return

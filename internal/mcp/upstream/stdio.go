@@ -144,7 +144,7 @@ func (t *stdioTransport) write(ctx context.Context, line []byte) (position int64
 
 // Traits implements Transport.
 func (t *stdioTransport) Traits() Traits {
-	return Traits{Stderr: t.stderr.text, Work: func() (used time.Duration, busy, known bool) { return treeWork(t.process.cmd.Process.Pid) }}
+	return Traits{Stderr: t.stderr.text, Work: func() work { return treeWork(t.process.cmd.Process.Pid) }}
 }
 
 // readMessages reads until the process closes its output.

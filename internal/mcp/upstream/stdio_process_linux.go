@@ -10,9 +10,8 @@ import (
 // clockTick is the unit of the processor times in /proc, on all systems of today.
 const clockTick = 10 * time.Millisecond
 
-// treeWork is the processor time that a process and its descendants have used, and whether one of
-// them computes, waits for a processor or reads from a disk.
-func treeWork(pid int) (used time.Duration, busy, known bool) {
+// treeWork is what a process and its descendants have done.
+func treeWork(pid int) (w work) {
 	for todo := []int{pid}; len(todo) > 0; {
 		folder := "/proc/" + strconv.Itoa(todo[0])
 		todo = todo[1:]
@@ -24,15 +23,27 @@ func treeWork(pid int) (used time.Duration, busy, known bool) {
 		if len(fields) < 15 {
 			continue
 		}
-		known = true
+		w.known = true
 		for _, field := range fields[11:15] { // utime, stime, cutime, cstime
 			ticks, _ := strconv.ParseInt(field, 10, 64)
-			used += time.Duration(ticks) * clockTick
+			w.used += time.Duration(ticks) * clockTick
 		}
-		busy = busy || fields[0] == "R" || fields[0] == "D"
+		w.busy = w.busy || fields[0] == "R" || fields[0] == "D"
+		w.waited += waited(folder)
 		todo = append(todo, children(folder)...)
 	}
-	return used, busy, known
+	return w
+}
+
+// waited is how long the first thread of a process has waited for a processor.
+func waited(folder string) time.Duration {
+	text, _ := os.ReadFile(folder + "/schedstat") // not every kernel has it
+	fields := strings.Fields(string(text))        // time on a processor, waiting for one, and turns
+	if len(fields) < 2 {
+		return 0
+	}
+	ns, _ := strconv.ParseInt(fields[1], 10, 64)
+	return time.Duration(ns)
 }
 
 // children are the processes that a process has started.

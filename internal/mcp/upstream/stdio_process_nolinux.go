@@ -2,7 +2,5 @@
 
 package upstream
 
-import "time"
-
 // treeWork is not known here.
-func treeWork(int) (used time.Duration, busy, known bool) { return 0, false, false }
+func treeWork(int) work { return work{} }

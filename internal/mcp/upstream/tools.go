@@ -351,18 +351,19 @@ type record struct {
 	Capabilities json.RawMessage   `json:"capabilities,omitempty"`
 	Instructions json.RawMessage   `json:"instructions,omitempty"`
 	Tools        []json.RawMessage `json:"tools"` // as they are stored; see listing
+	Start        programStart      `json:"start,omitzero"`
 	offering
 }
 
 // loadCache uses the stored record of the server, unless the previous generation
-// has passed on a newer one. A lazy server with a record need not be started yet.
+// has passed on a newer one. A server that sleeps with a record need not be started yet.
 func (c *connection) loadCache() {
 	spec := c.spec.Load()
 	stored, found := c.opts.loadRecord(*spec)
 	tools := stored.tools(c.name)
 	found = found && c.known.load(stored, tools)
 	has := c.known.stored().Server != ""
-	c.phase.loaded(found, c.opts.OnDemand || has && (spec.Start == Lazy || spec.lazy() && !c.listsOnly()))
+	c.phase.loaded(found, c.opts.OnDemand || has && (spec.Start == Lazy || spec.lazy() && !c.listsOnly() || c.startsAsleep(*spec)))
 	if found {
 		c.publishTools(nil, tools.tools)
 	}

@@ -54,10 +54,8 @@ type Traits struct {
 	Listen func(ctx context.Context)
 	// Stderr is what a process wrote to its standard error: the first and the last lines.
 	Stderr func() string
-	// Work is the processor time that a process with its children has used, and whether one of
-	// them has something to do now; known is false if the system does not tell. nil: there is no
-	// process.
-	Work func() (used time.Duration, busy, known bool)
+	// Work is what a process with its children has done; nil: there is no process.
+	Work func() work
 	// LeftOut says why entries of the last list are not tools, for a transport that translates.
 	LeftOut func() []string
 
