@@ -387,7 +387,7 @@ func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify hub.Notify) (s
 		unwatch := exposed.Watch(func() { notify(wire.NoteToolsChanged, nil, nil) })
 		ctx, cancel := context.WithCancel(context.Background())
 		sub := bus.Subscribe(event.Options{Types: []string{
-			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.failed", "upstream.needs_auth", "upstream.asleep",
+			"upstream.connecting", "upstream.installing", "upstream.connected", "upstream.reconnecting", "upstream.failed", "upstream.needs_auth", "upstream.asleep",
 			toolsRefreshed, listsRefreshed, "upstream.removed", "job.*", configUpdate,
 		}, Mode: event.Latest, IncludeRemote: true})
 		var work sync.WaitGroup
