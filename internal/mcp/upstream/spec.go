@@ -307,6 +307,9 @@ func (s Spec) same(other Spec) bool {
 func (s Spec) explicit() Settings {
 	all := s.Settings
 	all.Transport, all.Protocol = s.transport(), cmp.Or(s.Protocol, Auto)
+	if s.Command == "" { // without a word for it, a program may sleep
+		all.Start = cmp.Or(s.Start, Eager)
+	}
 	all.Timeout, all.MaxTime, all.Wait = duration.Duration(s.timeout()), duration.Duration(s.maxTime()), duration.Duration(s.wait())
 	return all
 }
