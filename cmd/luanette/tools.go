@@ -334,6 +334,11 @@ func printCosts(proc *process, costs *builtin.TokenCosts) error {
 	if err := table(proc, []string{"UPSTREAM", "TOOLS", "TOKENS"}, upstreams); err != nil {
 		return err
 	}
+	if apps := costs.Apps; apps.Tools > 0 {
+		if _, err := fmt.Fprintf(proc.Stdout, "\nClients that show Apps are listed %d tools more: %d tokens.\n", apps.Tools, apps.Tokens); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintf(proc.Stdout, "\nWith every tool listed a client would see %d tokens.\n", costs.All)
 	return err
 }

@@ -75,10 +75,14 @@ func ChatMenu(menu string) []string {
 	return append(shown, "lua_eval")
 }
 
+// DefaultApps is the number of tools with a page that are listed to clients that show pages.
+const DefaultApps = 40
+
 // MenuOptions decide which tools are listed.
 type MenuOptions struct {
 	Menu    string // of clients that do not ask for another; "" is MenuCode
 	Scripts int    // how many published scripts the smaller menus list at most
+	Apps    int    // how many tools with a page are listed at most, to clients that show pages
 	Own     func(name string) bool
 	// InSet is the menu of the set of tools that ctx is in, or ""; may be nil.
 	InSet func(ctx context.Context) string
@@ -100,16 +104,16 @@ type menuList struct{ from, shown []tool.Info }
 // NewMenu makes the menus of a source.
 func NewMenu(source catalog.Exposed, o MenuOptions) *Menu {
 	m := &Menu{source: source, options: MenuOptions{Own: o.Own, InSet: o.InSet}}
-	m.Set(o.Menu, o.Scripts)
+	m.Set(o.Menu, o.Scripts, o.Apps)
 	return m
 }
 
 // Set changes which tools are listed.
-func (m *Menu) Set(menu string, scripts int) {
+func (m *Menu) Set(menu string, scripts, apps int) {
 	menu = cmp.Or(menu, MenuCode)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.options.Menu, m.options.Scripts = menu, scripts
+	m.options.Menu, m.options.Scripts, m.options.Apps = menu, scripts, apps
 	m.lists = map[string]menuList{} // made again on the next use
 }
 
@@ -119,8 +123,40 @@ func (m *Menu) InputSchema(ctx context.Context, name string) (json.RawMessage, b
 }
 
 // Tools returns the menu that the client asked for, or the default one. It is the same
-// slice until the source's list changes.
+// slice until the source's list changes, unless the client shows the pages of tools.
 func (m *Menu) Tools(ctx context.Context) ([]tool.Info, error) {
+	list, err := m.chosen(ctx)
+	if err != nil || !tool.ShowsApps(ctx) {
+		return list, err
+	}
+	return m.withApps(ctx, list)
+}
+
+// withApps adds to a list the tools with a page, which a client shows only for tools that it
+// calls itself, and those that such pages call.
+func (m *Menu) withApps(ctx context.Context, list []tool.Info) ([]tool.Info, error) {
+	all, err := m.source.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listed := map[string]bool{}
+	for i := range list {
+		listed[list[i].Name] = true
+	}
+	m.mu.Lock()
+	most := len(list) + m.options.Apps
+	m.mu.Unlock()
+	list = slices.Clone(list)
+	for i := range all {
+		if isApp := all[i].App.Page != "" || all[i].App.Hidden; isApp && !listed[all[i].Name] && len(list) < most {
+			list = append(list, all[i])
+		}
+	}
+	slices.SortFunc(list, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+func (m *Menu) chosen(ctx context.Context) ([]tool.Info, error) {
 	name := m.NameFor(ctx)
 	if name == MenuDirect {
 		return m.direct(ctx)
@@ -257,8 +293,16 @@ var _ tool.Source = (*Menu)(nil)
 type TokenCosts struct {
 	Menu      string          `json:"menu"`  // what clients see unless they ask for another
 	Menus     []MenuCosts     `json:"menus"` // the smallest first
+	Apps      AppCosts        `json:"apps"`  // on top, for clients that show the pages of tools
 	All       int             `json:"all"`   // if every tool of every upstream were listed
 	Upstreams []UpstreamCosts `json:"upstreams"`
+}
+
+// AppCosts is the cost of tools with a page.
+type AppCosts struct {
+	Tools  int `json:"tools"` // number of tools
+	Tokens int `json:"tokens"`
+	Limit  int `json:"limit"` // how many are listed at most
 }
 
 // MenuCosts is the cost of a menu.
@@ -309,6 +353,10 @@ func (m *Menu) costs(ctx context.Context, c *catalog.Catalog) (TokenCosts, error
 		}
 		costs.Menus = append(costs.Menus, one)
 	}
+	var err error
+	if costs.Apps, err = m.appCosts(ctx); err != nil {
+		return costs, err
+	}
 	own, _ := c.In(ctx, "")
 	costs.All = tokencount.Estimate(instructions) + listed(own)
 	for _, namespace := range c.Namespaces(ctx) {
@@ -318,6 +366,16 @@ func (m *Menu) costs(ctx context.Context, c *catalog.Catalog) (TokenCosts, error
 	}
 	slices.SortStableFunc(costs.Upstreams, func(a, b UpstreamCosts) int { return cmp.Compare(b.Tokens, a.Tokens) })
 	return costs, nil
+}
+
+// appCosts returns what the menu code lists besides to clients that show pages.
+func (m *Menu) appCosts(ctx context.Context) (costs AppCosts, err error) {
+	m.mu.Lock()
+	costs.Limit = m.options.Apps
+	m.mu.Unlock()
+	list, err := m.withApps(tool.WithApps(ctx), nil)
+	costs.Tools, costs.Tokens = len(list), listed(list)
+	return costs, err
 }
 
 // menuCosts returns the costs of the menu that ctx asks for.

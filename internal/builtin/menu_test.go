@@ -176,7 +176,7 @@ func TestAClientCanAskForAnotherMenu(t *testing.T) {
 	if again, _ := m.Tools(t.Context()); &first[0] != &again[0] {
 		t.Error("the list is another one though nothing changed")
 	}
-	m.Set(builtin.MenuStandard, 0)
+	m.Set(builtin.MenuStandard, 0, 0)
 	if standard, _ := m.Tools(t.Context()); len(standard) <= len(first) || len(standard) >= len(full) {
 		t.Errorf("standard has %d tools", len(standard))
 	}
@@ -193,12 +193,12 @@ func TestPublishedScriptsAreListedWhileTheyAreFew(t *testing.T) {
 	h.catalog.Refresh(t.Context())
 	m := h.menu(builtin.MenuCode)
 	for most, want := range map[int]int{0: 5, 1: 5, 2: 7, 10: 7} {
-		m.Set(builtin.MenuCode, most)
+		m.Set(builtin.MenuCode, most, 0)
 		if _, names, _ := listed(t, m); len(names) != want {
 			t.Errorf("list_scripts = %d: %v", most, names)
 		}
 	}
-	m.Set(builtin.MenuCode, 0)
+	m.Set(builtin.MenuCode, 0, 0)
 	h.catalog.Pin([]string{"tidy_notes"})
 	if _, names, _ := listed(t, m); !slices.Contains(names, "tidy_notes") || slices.Contains(names, "count_words") {
 		t.Errorf("with one pinned: %v", names)

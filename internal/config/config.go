@@ -135,6 +135,7 @@ type MCP struct {
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
 	Menu           string   `toml:"menu" words:"menus" live:"yes" help:"which of our own tools clients see: code lists five that find and call all others, standard also those for jobs, sessions, scripts and connections that are used most, full all; exposed and pinned tools come on top; direct lists the tools of all servers instead; a client can ask for another with /mcp?menu=NAME; docs/code_mode.md"`
 	ListScripts    int      `toml:"list_scripts" live:"yes" help:"up to how many published scripts the menus code and standard list; if there are more, they are found with search_tools"`
+	ListApps       int      `toml:"list_apps" live:"yes" help:"up to how many tools with a page are listed to clients that show pages (MCP Apps); docs/apps.md"`
 	Pinned         []string `toml:"pinned" live:"yes" help:"tools that are listed in every menu, as namespace.tool or the name of a script"`
 	ResultKB       int      `toml:"result_kb" min:"1" help:"how much of a result of call_tool or execute_code is returned, in KiB; larger results are stored and returned as a handle"`
 }
@@ -176,7 +177,7 @@ func defaults(env Environment) Config {
 		Daemon:    Daemon{Idle: Duration(15 * time.Minute)},
 		Registry:  Registry{URL: registry.DefaultURL},
 		HUD:       HUD{RecentEvents: 4096, RecentTraces: 200, AddPrograms: true},
-		MCP:       MCP{SessionIdle: Duration(30 * time.Minute), Menu: builtin.MenuCode, ListScripts: builtin.DefaultScripts, ResultKB: builtin.DefaultShown >> 10},
+		MCP:       MCP{SessionIdle: Duration(30 * time.Minute), Menu: builtin.MenuCode, ListScripts: builtin.DefaultScripts, ListApps: builtin.DefaultApps, ResultKB: builtin.DefaultShown >> 10},
 		Scripts: Scripts{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
 			CodeMB: 64, CodeCalls: 100, ChatCalls: 10,

@@ -188,7 +188,7 @@ func TestCodeModePage(t *testing.T) {
 	if err != nil || len(loaded.MCP.Pinned) != 2 || loaded.MCP.ListScripts != builtin.DefaultScripts {
 		t.Errorf("%+v, %v", loaded, err)
 	}
-	for _, wrong := range []string{"menu = 'cod'", "list_scripts = -1", "result_kb = 0"} {
+	for _, wrong := range []string{"menu = 'cod'", "list_scripts = -1", "list_apps = -1", "result_kb = 0"} {
 		if _, err := Load(Sources{File: configtest.WriteFile(t, "[mcp]\n"+wrong)}); fault.CodeOf(err) != fault.Config {
 			t.Errorf("%s: %v", wrong, err)
 		}

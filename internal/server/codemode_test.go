@@ -71,7 +71,8 @@ func (v modelClient) listTools() (names []string, tokens int) {
 	for _, d := range definitions {
 		name, _ := rawjson.GetText(d, "name")
 		names = append(names, name)
-		tokens += tokencount.Estimate(string(d))
+		others := rawjson.Delete(wire.Meta(d), "ui") // what only clients that show Apps are listed
+		tokens += tokencount.Estimate(string(wire.SetMeta(d, others)))
 	}
 	return names, tokens + tokencount.Estimate(string(instructions))
 }

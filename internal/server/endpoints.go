@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/builtin"
@@ -15,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/config/setup"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/erasure"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/offers"
@@ -82,7 +84,7 @@ func newHub(in *parts) *hub.Hub {
 	return hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: in.options.Version,
 		Instructions: builtin.Instructions(),
-		Tools:        in.menu,
+		Tools:        offers.Apps{Menu: in.menu, Catalog: in.catalog, Offers: in.offers},
 		Menus:        builtin.Menus,
 		HubMenu:      builtin.MenuFull,
 		Offers:       in.offers,
@@ -107,9 +109,30 @@ func newHub(in *parts) *hub.Hub {
 func (in *parts) openOffers() *offers.Offers {
 	all := offers.New(offers.Options{
 		Resources: in.resources(), Prompts: in.prompts(), Completer: in.completions(), Upstreams: peers{in.upstreams, in}, Links: in.links,
+		Pages: in.pages,
 	})
 	in.closeFirst.plain("the subscriptions", all.Close) // after the MCP endpoint
 	return all
+}
+
+// pages are those of the tools that the caller of ctx sees, without those that it may not read.
+func (in *parts) pages(ctx context.Context) (list []offers.Page) {
+	seen, err := in.catalog.Exposed().Visible(tool.WithApps(ctx))
+	if err != nil {
+		return nil
+	}
+	for i := range seen {
+		info := &seen[i]
+		if info.App.Page == "" {
+			continue
+		}
+		page := offers.Page{Namespace: in.catalog.Real(ctx, info.Ref).Space, URI: info.App.Page}
+		of := tool.Info{Ref: tool.ReadsResource.Ref(page.Namespace, page.URI), Hints: tool.Hints{ReadOnly: true}}
+		if in.catalog.Lists(ctx, &of) && !slices.Contains(list, page) {
+			list = append(list, page)
+		}
+	}
+	return list
 }
 
 // newDashboard builds the endpoints of the web page and the dashboard.

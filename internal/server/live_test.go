@@ -50,7 +50,7 @@ func TestEverySettingTakesEffectOrNeedsARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := map[string]any{
-		"log.level": "error", "starts.install": "off", "mcp.menu": "full", "mcp.list_scripts": 0, "music.expose": []string{"all"}, "mcp.import": []string{extra}, "mcp.pinned": []string{"lua_eval"},
+		"log.level": "error", "starts.install": "off", "mcp.menu": "full", "mcp.list_scripts": 0, "mcp.list_apps": 0, "music.expose": []string{"all"}, "mcp.import": []string{extra}, "mcp.pinned": []string{"lua_eval"},
 		"approve": "all", "trust": "pin", "approvals": map[string]string{"x": "all"}, "upstreams": map[string]config.Upstream{"new": {URL: "http://127.0.0.1:1/mcp"}},
 		"tools":   map[string]config.Tool{"x": {Command: []any{"true"}}},
 		"hooks":   map[string]config.Hook{"x": {Script: "hello", Secret: "${env:HOOK}"}},
@@ -187,11 +187,15 @@ func liveState(t *testing.T, srv *Server) string {
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		modes = append(modes, fmt.Sprintf("%#v", specs[name]))
 	}
+	costs, err := srv.resources().ReadResource(t.Context(), "lua://tokens", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	quotas, err := srv.orgs.Usage(t.Context(), "acme")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprint(quotas.CPUSeconds.Limit, rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), srv.log.Enabled(t.Context(), slog.LevelInfo),
+	return fmt.Sprint(quotas.CPUSeconds.Limit, rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), strings.Count(string(costs), `\"limit\": 0`), srv.log.Enabled(t.Context(), slog.LevelInfo),
 		srv.catalog.Exposed().Pinned(t.Context(), "lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}),
 		srv.current().Registry, srv.current().Hooks, srv.current().Sets, srv.program("one")) // commands and requests read them each time
 }

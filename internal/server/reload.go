@@ -116,8 +116,8 @@ func (r *reloading) applyLive(before *config.Loaded) {
 	r.exposeMusic(now.Music.Expose)
 	r.catalog.Pin(now.MCP.Pinned)
 	r.catalog.ReloadLimits()
-	if now.MCP.Menu != before.MCP.Menu || now.MCP.ListScripts != before.MCP.ListScripts {
-		r.menu.Set(now.MCP.Menu, now.MCP.ListScripts)
+	if now.MCP.Menu != before.MCP.Menu || now.MCP.ListScripts != before.MCP.ListScripts || now.MCP.ListApps != before.MCP.ListApps {
+		r.menu.Set(now.MCP.Menu, now.MCP.ListScripts, now.MCP.ListApps)
 	}
 }
 

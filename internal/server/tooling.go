@@ -58,7 +58,7 @@ func openTooling(ctx context.Context, p *process, s *storage, g *guards) (*tooli
 	music, err := openMusic(ctx, p, s, src)
 	return &tooling{
 		sources: src, scripts: scripts, localMusic: music, loginService: newLogins(p, g, src.upstreams),
-		menu: builtin.NewMenu(src.catalog.Exposed(), builtin.MenuOptions{Menu: p.config.MCP.Menu, Scripts: p.config.MCP.ListScripts, Own: p.isOwn, InSet: p.menuOfSet}),
+		menu: builtin.NewMenu(src.catalog.Exposed(), builtin.MenuOptions{Menu: p.config.MCP.Menu, Scripts: p.config.MCP.ListScripts, Apps: p.config.MCP.ListApps, Own: p.isOwn, InSet: p.menuOfSet}),
 	}, err
 }
 

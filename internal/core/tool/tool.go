@@ -114,8 +114,17 @@ type Info struct {
 	Original string // the upstream's name, if Name is another; else ""
 	Priority int    // tools with higher priority are listed and found first
 
+	App App // what it is in MCP Apps
+
 	Flags []string // codes of what the scanner found in the definition
 	Tags  []string // of a published script
+}
+
+// App is what a tool is in MCP Apps, where clients show the pages of servers.
+type App struct {
+	Page   string // the URI of the page that shows its results; "" if there is none
+	Hidden bool   // only pages call it: models are not shown it
+	Closed bool   // pages do not call it
 }
 
 // Same reports whether two definitions are equal, except for Stale.
@@ -324,6 +333,14 @@ func MenuOf(ctx context.Context) string {
 	name, _ := ctx.Value(menuKey{}).(string)
 	return name
 }
+
+type appsKey struct{}
+
+// WithApps returns a context for requests of a client that shows the pages of tools.
+func WithApps(ctx context.Context) context.Context { return context.WithValue(ctx, appsKey{}, true) }
+
+// ShowsApps reports whether the client does.
+func ShowsApps(ctx context.Context) bool { return ctx.Value(appsKey{}) != nil }
 
 type readingKey struct{}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/govern/pin"
+	"github.com/luanette/luanette/internal/mcp/apps"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -233,6 +234,10 @@ func (p peer) filterTools(ctx context.Context, who principal.Principal, page jso
 		if p.Pins.CheckDefinition(ctx, p.name, pin.Tool, item) != nil || p.Pins.CheckCall(ctx, ref) != nil {
 			return nil, false
 		}
+		item, forCaller := p.appItem(ctx, item)
+		if !forCaller {
+			return nil, false
+		}
 		if transformed {
 			info, ok := p.Overlay.ByOriginal(ctx, p.name, name)
 			if !ok {
@@ -242,6 +247,22 @@ func (p peer) filterTools(ctx context.Context, who principal.Principal, page jso
 		}
 		return item, !restricted || p.Catalog.Shows(ctx, ref)
 	})
+}
+
+// appItem is the definition of a tool for the caller in MCP Apps: without a page that it may not
+// read, and false if the tool is for pages, which it does not show.
+func (p peer) appItem(ctx context.Context, item json.RawMessage) (json.RawMessage, bool) {
+	app := apps.Of(item)
+	if app.Page != "" && !p.ReadsPage(ctx, app.Page) {
+		item = apps.WithPage(item, "")
+	}
+	return item, !app.Hidden || tool.ShowsApps(ctx)
+}
+
+// ReadsPage tells whether the caller may read the page of a tool.
+func (p peer) ReadsPage(ctx context.Context, uri string) bool {
+	info := infoOf(tool.ReadsResource.Ref(p.name, uri))
+	return p.Catalog.Lists(ctx, &info)
 }
 
 // reworded is a definition with the title and description of info.

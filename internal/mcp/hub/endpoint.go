@@ -176,15 +176,15 @@ func (e *endpoint) initialize(ctx context.Context, req *request) (json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range listChanges {
-		e.backend.recordList(ctx, kind) // from now on the client is notified of changes
-	}
 	version := wire.Negotiate(requested)
 	caps := fields[1]
 	if !rawjson.IsObject(caps) {
 		caps = json.RawMessage("{}")
 	}
 	req.session.initialize(version, caps)
+	for _, kind := range listChanges {
+		e.backend.recordList(req.session.display().in(ctx), kind) // from now on the client is notified of changes
+	}
 	if version >= wire.Revision2511 && offersTasks(a.capabilities) {
 		a.capabilities = rawjson.Set(a.capabilities, "tasks", json.RawMessage(legacyTasks))
 	}

@@ -57,7 +57,7 @@ func (e *endpoint) listen(ctx context.Context, req *request) (json.RawMessage, e
 	if resp.jsonOnly {
 		return nil, wire.Errorf(wire.CodeInvalidRequest, "subscriptions/listen needs a client that accepts text/event-stream")
 	}
-	l := &listener{round: resp, audience: audienceOf(ctx, req.menu)}
+	l := &listener{round: resp, audience: audienceOf(ctx, displayOf(ctx))}
 	if l.tasks, err = e.followTasks(ctx, req, filter); err != nil {
 		return nil, err
 	}

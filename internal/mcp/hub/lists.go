@@ -122,6 +122,25 @@ func (l list) position(entries []json.RawMessage, cursor string) (int, error) {
 // fingerprint is a hash of a list.
 type fingerprint [sha256.Size]byte
 
+// display is how a client wants its lists.
+type display struct {
+	menu string // the list of tools that it asked for, or empty
+	apps bool   // it shows the pages of tools
+}
+
+func displayOf(ctx context.Context) display { return display{tool.MenuOf(ctx), tool.ShowsApps(ctx)} }
+
+// in is a context in which a client with this display asks for a list.
+func (d display) in(ctx context.Context) context.Context {
+	if d.menu != "" {
+		ctx = tool.WithMenu(ctx, d.menu)
+	}
+	if d.apps {
+		ctx = tool.WithApps(ctx)
+	}
+	return ctx
+}
+
 // listKey identifies a list by the notification of its changes, and by whom it is shown to.
 type listKey struct {
 	method string
@@ -129,7 +148,7 @@ type listKey struct {
 }
 
 func keyOf(ctx context.Context, method string) listKey {
-	return listKey{method, audienceKey{viewerOf(principal.Of(ctx)), tool.MenuOf(ctx)}}
+	return listKey{method, audienceKey{viewerOf(principal.Of(ctx)), displayOf(ctx)}}
 }
 
 func (o *localBackend) forgetLists(gone func(viewer string) bool) {
@@ -196,7 +215,7 @@ func (o *localBackend) definitions(ctx context.Context) ([]json.RawMessage, erro
 	if err != nil {
 		return nil, err
 	}
-	l := o.toolList(tool.MenuOf(ctx))
+	l := o.toolList(displayOf(ctx))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if sameSlice(l.infos, infos) {
@@ -218,14 +237,14 @@ func (o *localBackend) definitions(ctx context.Context) ([]json.RawMessage, erro
 	return entries, nil
 }
 
-// toolList returns the cache of a menu.
-func (o *localBackend) toolList(menu string) *toolList {
+// toolList returns the cache of a display.
+func (o *localBackend) toolList(d display) *toolList {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	l := o.tools[menu]
+	l := o.tools[d]
 	if l == nil {
 		l = &toolList{}
-		o.tools[menu] = l
+		o.tools[d] = l
 	}
 	return l
 }
@@ -298,12 +317,12 @@ type audience struct {
 
 type audienceKey struct {
 	viewer string // all of the principal that decides what it sees
-	menu   string
+	display
 }
 
-func audienceOf(ctx context.Context, menu string) *audience {
+func audienceOf(ctx context.Context, d display) *audience {
 	who := principal.Of(ctx)
-	return &audience{audienceKey{viewerOf(who), menu}, who}
+	return &audience{audienceKey{viewerOf(who), d}, who}
 }
 
 // viewerOf identifies a principal with its rights.
@@ -313,7 +332,7 @@ func viewerOf(who principal.Principal) string {
 
 // in is a context in which the audience asks for a list.
 func (a *audience) in(ctx context.Context) context.Context {
-	return principal.With(tool.WithMenu(ctx, a.menu), a.who)
+	return principal.With(a.display.in(ctx), a.who)
 }
 
 // audiences are those of the sessions and listeners; viewers also those of sessions that are
@@ -337,12 +356,12 @@ func (e *endpoint) audiences() (all map[audienceKey]*audience, viewers map[strin
 
 // identify notes whose session it is, and with which rights, which may have changed since
 // it began.
-func (s *session) identify(ctx context.Context) { s.viewer.Store(audienceOf(ctx, "")) }
+func (s *session) identify(ctx context.Context) { s.viewer.Store(audienceOf(ctx, display{})) }
 
 // audience is the one that the session belongs to.
 func (s *session) audience() *audience {
 	a := *s.viewer.Load()
-	a.menu = s.menu
+	a.display = s.display()
 	return &a
 }
 

@@ -22,12 +22,12 @@ type localBackend struct {
 	self serverDescription
 
 	mu     sync.Mutex
-	tools  map[string]*toolList    // by menu
+	tools  map[display]*toolList
 	prints map[listKey]fingerprint // of the lists, to notice changes
 }
 
 func newLocalBackend(h *Hub) *localBackend {
-	return &localBackend{hub: h, self: describeSelf(h.opts), tools: map[string]*toolList{}, prints: map[listKey]fingerprint{}}
+	return &localBackend{hub: h, self: describeSelf(h.opts), tools: map[display]*toolList{}, prints: map[listKey]fingerprint{}}
 }
 
 // describeSelf is the description of the hub.
@@ -46,8 +46,15 @@ func describeSelf(o Options) serverDescription {
 		caps["prompts"] = map[string]any{"listChanged": changing}
 		caps["completions"] = map[string]any{}
 	}
+	extensions := map[string]any{}
 	if o.Tasks != nil || o.RelayedTasks != nil {
-		caps["extensions"] = map[string]any{wire.ExtensionTasks: tasksCapability}
+		extensions[wire.ExtensionTasks] = tasksCapability
+	}
+	if o.Upstreams != nil {
+		extensions[wire.ExtensionApps] = struct{}{}
+	}
+	if len(extensions) > 0 {
+		caps["extensions"] = extensions
 	}
 	rawInfo, _ := json.Marshal(info) // maps of plain values always encode
 	rawCaps, _ := json.Marshal(caps)

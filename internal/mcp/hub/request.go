@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/apps"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -109,9 +110,7 @@ func (req *request) begin(ctx context.Context, resp *response) (context.Context,
 	if req.ep.hub.opts.Releases {
 		ctx = context.WithValue(ctx, requestKey{}, req)
 	}
-	if req.menu != "" {
-		ctx = tool.WithMenu(ctx, req.menu)
-	}
+	ctx = display{req.menu, apps.Declared(req.caps)}.in(ctx)
 	ctx, req.cancel = context.WithCancelCause(ctx)
 	req.response = resp
 	req.began = time.Now()

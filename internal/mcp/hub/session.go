@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/apps"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -103,6 +104,12 @@ func (s *session) initialize(version string, caps json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version, s.caps = version, caps
+}
+
+// display is how the client wants its lists.
+func (s *session) display() display {
+	_, caps := s.negotiated()
+	return display{s.menu, apps.Declared(caps)}
 }
 
 func (s *session) negotiated() (version string, caps json.RawMessage) {
@@ -393,7 +400,7 @@ func (e *endpoint) loadSession(ctx context.Context, id, who string) (*session, e
 		return nil, err
 	}
 	for _, kind := range listChanges {
-		e.backend.recordList(tool.WithMenu(ctx, v.Menu), kind)
+		e.backend.recordList(display{v.Menu, apps.Declared(v.Caps)}.in(ctx), kind)
 	}
 	s := newSession(ctx, e, who, false)
 	s.setID(id)

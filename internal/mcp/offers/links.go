@@ -41,9 +41,12 @@ func viewer(who principal.Principal) string {
 }
 
 func (l *Links) add(who principal.Principal, space, uri string) {
+	l.remember(linkKey{viewer(who), uri}, space)
+}
+
+func (l *Links) remember(key linkKey, space string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := linkKey{viewer(who), uri}
 	if old := l.known[key]; old != nil {
 		l.order.Remove(old)
 	}
@@ -57,13 +60,33 @@ func (l *Links) add(who principal.Principal, space, uri string) {
 }
 
 func (l *Links) find(who principal.Principal, uri string) (space string, ok bool) {
+	return l.at(linkKey{viewer(who), uri})
+}
+
+func (l *Links) at(key linkKey) (space string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	found := l.known[linkKey{viewer(who), uri}]
+	found := l.known[key]
 	if found == nil || time.Since(found.Value.(*link).at) > linkExpires {
 		return "", false
 	}
 	return found.Value.(*link).space, true
+}
+
+// readerOf is the key of whoever has read a page of an upstream.
+func readerOf(who principal.Principal, space string) linkKey {
+	return linkKey{viewer(who) + "\x00page", space}
+}
+
+// notePage remembers that somebody has read a page of an upstream.
+func (l *Links) notePage(who principal.Principal, space string) {
+	l.remember(readerOf(who, space), space)
+}
+
+// hasPage reports whether somebody has read a page of an upstream.
+func (l *Links) hasPage(who principal.Principal, space string) bool {
+	_, ok := l.at(readerOf(who, space))
+	return ok
 }
 
 // NoteCalls remembers for whoever makes a call which resources its result names.

@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/apps"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -50,7 +51,12 @@ type Options struct {
 	Completer Completer
 	Upstreams hub.Upstreams // nil: there are only our own
 	Links     *Links
+	// Pages are those of the tools that the caller sees, if it may read them; may be nil.
+	Pages func(ctx context.Context) []Page
 }
+
+// Page is the page of a tool, which its upstream need not list as a resource.
+type Page struct{ Namespace, URI string }
 
 // Offers are all resources, templates, prompts and completions. Close them when done.
 type Offers struct {
@@ -68,7 +74,7 @@ type Entry struct {
 	Namespace string          // the upstream; "" is us
 	ID        string          // its name or URI there
 	Shown     string          // and here
-	Raw       json.RawMessage // as it is shown
+	Raw       json.RawMessage // as it is shown; nil: it is not listed
 }
 
 // keys are those by which the entries of a list are told apart.
@@ -88,6 +94,12 @@ func (o *Offers) List(ctx context.Context, method string) ([]json.RawMessage, er
 
 // Entries are those of a list: our own, and then those of the upstreams that the caller sees.
 func (o *Offers) Entries(ctx context.Context, method string) ([]Entry, error) {
+	list, err := o.known(ctx, method)
+	return slices.DeleteFunc(list, func(e Entry) bool { return e.Raw == nil }), err
+}
+
+// known are the entries of a list, and the pages of tools that are not listed.
+func (o *Offers) known(ctx context.Context, method string) ([]Entry, error) {
 	var own []json.RawMessage
 	var err error
 	switch method {
@@ -113,11 +125,34 @@ func (o *Offers) Entries(ctx context.Context, method string) ([]Entry, error) {
 	}
 	reading.Wait()
 	list := entriesOf("", keys[method], own)
+	var pages []Page
+	if method == wire.MethodResourcesList {
+		pages = o.pages(ctx)
+	}
 	for i, space := range spaces {
-		list = append(list, entriesOf(space, keys[method], found[i])...)
+		listed := entriesOf(space, keys[method], found[i])
+		list = append(append(list, listed...), unlisted(pages, space, listed)...)
 	}
 	name(principal.Of(ctx), method, list)
 	return list, nil
+}
+
+func (o *Offers) pages(ctx context.Context) []Page {
+	if o.Pages == nil {
+		return nil
+	}
+	return o.Pages(ctx)
+}
+
+// unlisted are the pages of an upstream's tools that it does not list.
+func unlisted(pages []Page, space string, listed []Entry) (list []Entry) {
+	for _, page := range pages {
+		is := func(e Entry) bool { return e.ID == page.URI }
+		if page.Namespace == space && !slices.ContainsFunc(listed, is) && !slices.ContainsFunc(list, is) {
+			list = append(list, Entry{Namespace: space, ID: page.URI, Shown: page.URI})
+		}
+	}
+	return list
 }
 
 // namespaces are those that the caller sees, sorted.
@@ -132,7 +167,7 @@ func entriesOf(space, key string, items []json.RawMessage) []Entry {
 	list := make([]Entry, len(items))
 	for i, item := range items {
 		id, _ := rawjson.GetText(item, key)
-		list[i] = Entry{space, id, id, item}
+		list[i] = Entry{Namespace: space, ID: id, Shown: id, Raw: item}
 	}
 	return list
 }
@@ -153,7 +188,7 @@ func name(who principal.Principal, method string, list []Entry) {
 			e.Shown = Qualified(space, e.ID)
 		}
 		taken[e.Shown] = true
-		if e.Shown == e.ID {
+		if e.Shown == e.ID || e.Raw == nil {
 			continue
 		}
 		if _, titled := rawjson.Get(e.Raw, "title"); !titled && method == wire.MethodPromptsList {
@@ -165,8 +200,8 @@ func name(who principal.Principal, method string, list []Entry) {
 
 // Qualified is a URI with the name of its upstream in front.
 func Qualified(space, uri string) string {
-	if rest, ok := strings.CutPrefix(uri, "ui://"); ok { // hosts of Apps want that scheme
-		return "ui://" + space + "+" + rest
+	if rest, ok := strings.CutPrefix(uri, apps.Scheme); ok { // hosts of Apps want that scheme
+		return apps.Scheme + space + "+" + rest
 	}
 	return space + "+" + uri
 }
@@ -174,8 +209,8 @@ func Qualified(space, uri string) string {
 // unqualified takes such a URI apart.
 func unqualified(shown string) (space, uri string, ok bool) {
 	scheme := ""
-	if rest, isUI := strings.CutPrefix(shown, "ui://"); isUI {
-		scheme, shown = "ui://", rest
+	if rest, isUI := strings.CutPrefix(shown, apps.Scheme); isUI {
+		scheme, shown = apps.Scheme, rest
 	}
 	space, uri, ok = strings.Cut(shown, "+")
 	return space, scheme + uri, ok
@@ -232,6 +267,9 @@ func (o *Offers) read(ctx context.Context, uri string, params json.RawMessage, c
 		return o.Resources.ReadResource(ctx, uri, caller)
 	}
 	result, err := t.peer.Request(ctx, wire.MethodResourcesRead, rawjson.SetText(params, "uri", t.id), caller)
+	if err == nil && strings.HasPrefix(t.id, apps.Scheme) {
+		o.Links.notePage(principal.Of(ctx), t.space)
+	}
 	if err != nil || t.id == uri {
 		return result, err
 	}

@@ -287,3 +287,29 @@ func TestSubscriptions(t *testing.T) {
 		t.Errorf("still watched: %d, %d", all["alpha"].watched, all["beta"].watched)
 	}
 }
+
+// TestPages checks whose a page is that no server lists, and which two servers have.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	all := twoShelves()
+	o, _ := join(all)
+	o.Pages = func(context.Context) []offers.Page {
+		return []offers.Page{{"alpha", "ui://unlisted"}, {"beta", "ui://page.html"}, {"beta", "ui://unlisted"}, {"beta", "ui://own"}, {"hidden", "ui://other"}}
+	}
+	if got := shown(t, o, t.Context(), wire.MethodResourcesList); slices.ContainsFunc(got, func(uri string) bool { return strings.Contains(uri, "unlisted") }) {
+		t.Errorf("resources: %q", got)
+	}
+	for uri, want := range map[string]struct{ server, asked string }{
+		"ui://unlisted": {"alpha", "ui://unlisted"}, "ui://beta+unlisted": {"beta", "ui://unlisted"}, "ui://own": {"beta", "ui://own"}, "ui://beta+page.html": {"beta", "ui://page.html"},
+	} {
+		_, err := o.Request(t.Context(), wire.MethodResourcesRead, json.RawMessage(`{"uri":"`+uri+`"}`), nil)
+		if got := all[want.server].last(); err != nil || got != wire.MethodResourcesRead+` {"uri":"`+want.asked+`"}` {
+			t.Errorf("%s: %s was asked %q, %v", uri, want.server, got, err)
+		}
+	}
+	for _, uri := range []string{"ui://other", "ui://nobody"} {
+		if _, err := o.Request(t.Context(), wire.MethodResourcesRead, json.RawMessage(`{"uri":"`+uri+`"}`), nil); fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+}

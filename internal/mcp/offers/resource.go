@@ -14,7 +14,7 @@ import (
 // resource finds whose resource a URI names: the upstream that lists it, that has linked to it in
 // a result for this caller, whose template alone matches, or that alone has its scheme.
 func (o *Offers) resource(ctx context.Context, uri string) (target, error) {
-	listed, err := o.Entries(ctx, wire.MethodResourcesList)
+	listed, err := o.known(ctx, wire.MethodResourcesList)
 	if err != nil {
 		return target{}, err
 	}

@@ -92,7 +92,7 @@ func TestModernRequestsHaveAllHeadersAndMeta(t *testing.T) {
 	if revision, _ := rawjson.GetText(meta, wire.MetaRevision); revision != "2026-07-28" {
 		t.Errorf("meta = %s", meta)
 	}
-	if capabilities, _ := rawjson.Get(meta, wire.MetaClientCapabilities); string(capabilities) != `{}` {
+	if capabilities, _ := rawjson.Get(meta, wire.MetaClientCapabilities); string(capabilities) != `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}` {
 		t.Errorf("capabilities of a caller without any = %s", capabilities)
 	}
 	if st, _ := h.Manager.Status("test"); len(st.Dropped) != 1 || !strings.Contains(st.Dropped[0], "x-mcp-header") {

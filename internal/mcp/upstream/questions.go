@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/apps"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -205,9 +206,15 @@ func canAnswer(c *tool.Caller, method string) bool {
 }
 
 // allCapabilities are those that we relay.
-const allCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}`
+var allCapabilities = withApps(`{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}`)
 
-var noneDeclared, allDeclared = json.RawMessage(`{}`), json.RawMessage(allCapabilities)
+// ownCapabilities is for requests of our own and of callers who cannot be asked. The lists that we
+// fetch have what clients that show Apps are listed.
+var ownCapabilities = withApps(`{}`)
+
+func withApps(capabilities string) json.RawMessage {
+	return rawjson.Set(json.RawMessage(capabilities), "extensions", rawjson.Set(nil, wire.ExtensionApps, apps.Capability))
+}
 
 // declaredFor is what a modern request declares: the caller's capabilities as far as we
 // relay them, tasks if it may start one or is about one, and roots if the configuration has some.
@@ -215,7 +222,8 @@ func (s *session) declaredFor(r *outcall) json.RawMessage {
 	c := r.caller
 	declared := capabilitiesOf(c)
 	if r.task {
-		declared = rawjson.Set(declared, "extensions", json.RawMessage(`{"`+wire.ExtensionTasks+`":{}}`))
+		extensions, _ := rawjson.Get(declared, "extensions")
+		declared = rawjson.Set(declared, "extensions", rawjson.Set(extensions, wire.ExtensionTasks, json.RawMessage(`{}`)))
 	}
 	if canAnswer(c, wire.MethodRoots) || s.connection.configuredRoots() == nil {
 		return declared
@@ -225,14 +233,22 @@ func (s *session) declaredFor(r *outcall) json.RawMessage {
 
 func capabilitiesOf(c *tool.Caller) json.RawMessage {
 	switch {
-	case c == nil || c.Ask == nil:
-		return noneDeclared
+	case c == nil, c.Capabilities == nil && c.Ask == nil:
+		return ownCapabilities
 	case c.Capabilities == nil:
-		return allDeclared
+		return allCapabilities
 	}
-	return rawjson.DeleteFunc(c.Capabilities, func(key []byte) bool {
-		return string(key) != "elicitation" && string(key) != "sampling" && string(key) != "roots"
+	declared := rawjson.DeleteFunc(c.Capabilities, func(key []byte) bool {
+		switch string(key) {
+		case "elicitation", "sampling", "roots":
+			return c.Ask == nil
+		}
+		return string(key) != "extensions" && string(key) != "experimental"
 	})
+	if extensions, ok := rawjson.Get(declared, "extensions"); ok { // tasks are between us and the server
+		declared = rawjson.Set(declared, "extensions", rawjson.Delete(extensions, wire.ExtensionTasks))
+	}
+	return declared
 }
 
 // errCallOver is why a question is no longer answered.

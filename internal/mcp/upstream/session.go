@@ -410,7 +410,7 @@ func (s *session) beginLegacy() {
 
 // sendInitialize sends the request of the legacy handshake.
 func (s *session) sendInitialize(ctx context.Context) (json.RawMessage, error) {
-	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + allCapabilities + `}`)
+	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + string(allCapabilities) + `}`)
 	params = rawjson.Set(params, "clientInfo", s.connection.clientInfo)
 	return s.request(ctx, &outcall{method: wire.MethodInitialize, params: params, timeout: handshakeTimeout, handshake: true})
 }

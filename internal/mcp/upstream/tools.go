@@ -17,6 +17,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/apps"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -286,6 +287,7 @@ func parseTool(space string, definition json.RawMessage) (tool.Info, error) {
 		info.Output = output
 	}
 	info.Hints, info.Title = parseHints(raw, info.Title)
+	info.App = apps.Of(raw)
 	return info, nil
 }
 

@@ -22,6 +22,9 @@ const (
 	// ExtensionTasks is declared by clients and servers that support tasks.
 	ExtensionTasks = ProtocolPrefix + "tasks"
 
+	// ExtensionApps is declared by clients that show the pages of tools: MCP Apps.
+	ExtensionApps = ProtocolPrefix + "ui"
+
 	MetaProgressToken = "progressToken"
 
 	MetaTraceParent = "traceparent"

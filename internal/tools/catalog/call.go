@@ -361,6 +361,9 @@ func checkVisible(ctx context.Context, i *tool.Invocation) (context.Context, err
 		return ctx, i.Deny("key", c.missing(ctx, c.view.Load(), r.asked))
 	case r.entry != nil && r.entry.hidden != nil:
 		return ctx, i.Deny("trust", r.entry.hidden)
+	case i.Info.App.Hidden && !i.Relayed && !isDirect(ctx, r.asked):
+		return ctx, i.Deny("app", fault.New(fault.ToolNotFound, "%s is for the pages of its server only", i.Call.Ref).
+			WithHint("a client that shows MCP Apps calls it for such a page"))
 	default:
 		return ctx, nil
 	}

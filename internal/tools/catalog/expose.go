@@ -204,14 +204,18 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 	shown := v.exposed
 	who := principal.Of(ctx)
 	hides, own := x.catalog.hidden(who), x.catalog.ownOf(ctx)
-	if v.isOpenTo(who) && hides == nil && own == nil {
+	allShown := v.models == nil || tool.ShowsApps(ctx)
+	if v.isOpenTo(who) && hides == nil && own == nil && allShown {
 		return shown.tools, nil
+	}
+	isListed := func(info *tool.Info, ref tool.Ref) bool {
+		return (allShown || !info.App.Hidden) && x.catalog.granted(who, ref) && v.shows(ref, hides)
 	}
 	inOrg := shown.orgs[who.ActingOrg()].tools
 	var list []tool.Info
 	for _, info := range shown.tools {
 		ref := shown.refs[info.Name]
-		if !x.catalog.granted(who, ref) || !v.shows(ref, hides) {
+		if !isListed(&info, ref) {
 			continue
 		}
 		if named, ok := inOrg[ref]; ok {
@@ -231,27 +235,45 @@ func (x Exposed) All(ctx context.Context) ([]tool.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := x.catalog
 	list := make([]tool.Info, len(visible))
-	c.mu.Lock()
-	for i, info := range visible {
-		name := exposedAs(info.Space, info.Name)
-		if real := c.own(ctx, info.Ref); real == info.Ref || len(name) > c.names.limit {
-			name = c.names.byRef[real]
-		}
-		list[i] = renamed(info, name)
-	}
-	c.mu.Unlock()
+	x.each(ctx, visible, func(i int, name string, _ tool.Ref) { list[i] = renamed(visible[i], name) })
 	slices.SortFunc(list, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
-// Visible lists all tools that the caller may see, by their own names.
+// Refs are the tools that the caller may see, by the names that All has for them.
+func (x Exposed) Refs(ctx context.Context) (map[string]tool.Ref, error) {
+	visible, err := x.Visible(ctx)
+	refs := make(map[string]tool.Ref, len(visible))
+	x.each(ctx, visible, func(_ int, name string, real tool.Ref) { refs[name] = real })
+	return refs, err
+}
+
+// each calls f with the exposed name and the own name of every tool.
+func (x Exposed) each(ctx context.Context, visible []tool.Info, f func(i int, name string, real tool.Ref)) {
+	c := x.catalog
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, info := range visible {
+		name, real := exposedAs(info.Space, info.Name), c.own(ctx, info.Ref)
+		if real == info.Ref || len(name) > c.names.limit {
+			name = c.names.byRef[real]
+		}
+		f(i, name, real)
+	}
+}
+
+// Visible lists all tools that the caller may see, by their own names. A client that shows pages
+// sees the tools for these, too.
 func (x Exposed) Visible(ctx context.Context) ([]tool.Info, error) {
 	if err := x.catalog.ready(ctx); err != nil {
 		return nil, err
 	}
-	return x.catalog.visible(ctx, x.catalog.refresh(ctx)).tools, nil
+	v := x.catalog.refresh(ctx)
+	if tool.ShowsApps(ctx) {
+		return x.catalog.visibleIn(ctx, v, v).tools, nil
+	}
+	return x.catalog.visible(ctx, v).tools, nil
 }
 
 // defined is an exposed tool as the caller has it.
@@ -307,7 +329,23 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 		}
 	}
 	call.Ref = ref
-	return x.catalog.Call(ctx, call)
+	return x.catalog.Call(withDirect(ctx, ref), call)
+}
+
+type directKey struct{}
+
+// withDirect returns ctx for the call of a tool by a client, and not by what another tool does:
+// models do not see all tools that pages of MCP Apps call.
+func withDirect(ctx context.Context, ref tool.Ref) context.Context {
+	return context.WithValue(ctx, directKey{}, ref)
+}
+
+func isDirect(ctx context.Context, ref tool.Ref) bool {
+	if approved, ok := tool.Approved(ctx); ok && shown(ctx, ref) == approved {
+		return true
+	}
+	direct, ok := ctx.Value(directKey{}).(tool.Ref)
+	return ok && direct == ref
 }
 
 // isForeign tells whether a tool is of an organisation that the caller is not in. Its name
@@ -321,6 +359,9 @@ func isForeign(ctx context.Context, ref tool.Ref) bool {
 func (x Exposed) unlisted(ctx context.Context, name string) (tool.Ref, error) {
 	v := x.catalog.refresh(ctx)
 	if ref, ok := x.refOf(ctx, v, name); ok {
+		return ref, nil
+	}
+	if ref, ok := v.names[name]; ok && v.models != nil && x.catalog.canSee(ctx, ref) && v.find(ref).info.App.Hidden {
 		return ref, nil
 	}
 	visible := x.catalog.visible(ctx, v)

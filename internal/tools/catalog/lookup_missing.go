@@ -25,7 +25,7 @@ const (
 func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
 	v := c.view.Load()
 	e := v.resolve(name)
-	if e == nil || !c.canSee(ctx, e.info.Ref) || shown(ctx, e.info.Ref) != e.info.Ref || c.ownOf(ctx) != nil {
+	if e == nil || e.info.App.Hidden || !c.canSee(ctx, e.info.Ref) || shown(ctx, e.info.Ref) != e.info.Ref || c.ownOf(ctx) != nil {
 		v = c.visible(ctx, c.namedView(ctx, name))
 		e = v.resolve(name)
 	}

@@ -75,6 +75,15 @@ type view struct {
 	scripts    map[string]map[string]string // names of organisations for their own scripts
 	routes     []route
 	exposed    exposed
+	models     *view // without the tools that only pages of MCP Apps call; nil: there are none
+}
+
+// forModels is the view of what models are shown.
+func (v *view) forModels() *view {
+	if v.models != nil {
+		return v.models
+	}
+	return v
 }
 
 func (v *view) find(ref tool.Ref) *entry {
@@ -193,6 +202,9 @@ func (c *Catalog) publish(old, v *view) (*view, []func()) {
 	}
 	v.routes = routesOf(c.exposure)
 	v.exposed = v.expose(c.exposure, c.pinned, c.names)
+	if v.models = nil; slices.ContainsFunc(v.tools, func(info tool.Info) bool { return info.App.Hidden }) {
+		v.models = v.narrowed(func(ref tool.Ref) bool { e := v.find(ref); return e == nil || !e.info.App.Hidden })
+	}
 	c.view.Store(v)
 	var after []func()
 	if old.names != nil && old.exposed.hash == v.exposed.hash {

@@ -15,10 +15,15 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// visible is the part of a view that the caller may see: what its scope allows (without
-// a scope, all but private namespaces), and of that what its principal may see.
+// visible is the part of a view that the caller may see: what models are shown, of that what
+// its scope allows (without a scope, all but private namespaces), and what its principal may see.
 func (c *Catalog) visible(ctx context.Context, whole *view) *view {
-	v := c.scoped(ctx, whole)
+	return c.visibleIn(ctx, whole, whole.forModels())
+}
+
+// visibleIn is the part of a view that the caller may see, of some of its tools.
+func (c *Catalog) visibleIn(ctx context.Context, whole, some *view) *view {
+	v := c.scoped(ctx, some)
 	who := principal.Of(ctx)
 	if hides := c.hidden(who); !whole.isOpenTo(who) || hides != nil {
 		all := v
