@@ -84,17 +84,19 @@ func auditWho(e *audit.Entry) string {
 	return e.By + " for " + e.Name
 }
 
-type auditVerifyCommand struct{ clientFlags }
+type auditVerifyCommand struct {
+	clientFlags
+	File string `placeholder:"FILE" type:"path" help:"Check a file of audit export in place of the log; this needs no server."`
+}
 
 // Run verifies every chain and returns an error if one is damaged.
 func (c *auditVerifyCommand) Run(ctx context.Context, proc *process) error {
-	var v adminapi.AuditVerified
-	raw, err := c.admin(ctx, proc, http.MethodGet, "/api/v1/audit/verify", nil, &v)
+	v, err := c.verify(ctx, proc)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		err = printJSON(proc.Stdout, raw)
+		err = printValue(proc, v)
 	} else {
 		for _, n := range v.Chains {
 			fmt.Fprintf(proc.Stdout, "%s: %d entries, up to %d, head %s\n", n.Node, n.Entries, n.Seq, n.Hash)
@@ -106,6 +108,21 @@ func (c *auditVerifyCommand) Run(ctx context.Context, proc *process) error {
 			WithHint("compare it with an export, or with a head hash that you stored elsewhere")
 	}
 	return err
+}
+
+// verify checks the log, or a file.
+func (c *auditVerifyCommand) verify(ctx context.Context, proc *process) (v adminapi.AuditVerified, err error) {
+	if c.File == "" {
+		_, err = c.admin(ctx, proc, http.MethodGet, "/api/v1/audit/verify", nil, &v)
+		return v, err
+	}
+	file, err := os.Open(c.File)
+	if err != nil {
+		return v, fault.Wrap(fault.InvalidParams, err, "read the export").WithHint("name a file that `luanette audit export` wrote")
+	}
+	defer file.Close()
+	found, err := audit.VerifyExport(file)
+	return adminapi.VerifiedOf(found), err
 }
 
 // printFindings prints what is special about a chain.

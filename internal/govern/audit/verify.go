@@ -1,9 +1,14 @@
 package audit
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -113,6 +118,35 @@ func (w *walk) row(r row) {
 		w.problem("the last entry is not the stored end of the chain: the end was changed")
 	}
 }
+
+// VerifyExport checks the entries of an export, one on each line. It finds what was changed, moved
+// or removed among them; that none is missing at the end, the hashes of the heads show.
+func VerifyExport(from io.Reader) (list []Verified, err error) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxLine)
+	walks := map[string]*walk{}
+	for number := 1; lines.Scan(); number++ {
+		e, err := decode(lines.Text())
+		if err != nil || e.Node == "" || e.Seq == 0 {
+			return nil, fault.New(fault.InvalidParams, "line %d is no entry of the audit log", number).WithHint("`luanette audit export FILE` writes such a file")
+		}
+		w := walks[e.Node]
+		if w == nil { // older entries may have been deleted because of their age
+			w = &walk{Verified: Verified{Chain: Chain{Node: e.Node, Cut: e.Seq - 1, CutHash: e.Prev}, Problems: []string{}}, last: e.Seq - 1, hash: e.Prev}
+			walks[e.Node] = w
+		}
+		w.row(rowOf(&e, lines.Text()))
+	}
+	for _, node := range slices.Sorted(maps.Keys(walks)) {
+		w := walks[node]
+		w.Seq, w.Chain.Hash = w.last, w.hash
+		list = append(list, w.Verified)
+	}
+	return list, lines.Err()
+}
+
+// maxLine bounds a line of an export.
+const maxLine = 16 << 20
 
 // position checks that an entry follows the one before.
 func (w *walk) position(e *Entry) {
