@@ -204,7 +204,7 @@ bench: ## All benchmarks
 
 # Programs that tests compare with. Where they cannot be installed, those tests are
 # skipped with a message.
-SYSTEM := postgresql systemd chromium chromium-headless-shell lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont fluidsynth dbus gnome-keyring libsecret-tools curl nginx
+SYSTEM := postgresql systemd chromium chromium-headless-shell lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont fluidsynth dbus gnome-keyring libsecret-tools curl nginx caddy haproxy
 .PHONY: system
 system: ## Install the Debian packages that tests need, where possible
 	@missing=; for p in $(SYSTEM); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \

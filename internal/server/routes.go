@@ -84,7 +84,7 @@ func (srv *Server) auditStore() (adminapi.Audit, error) {
 // health tells load balancers and monitoring how the server is.
 func (srv *Server) health() *health.Server {
 	return &health.Server{
-		Version: srv.options.Version, Started: srv.started, StartupDone: srv.settled, Draining: &srv.draining, Store: srv.store, Hub: srv.hub,
+		Version: srv.options.Version, Node: srv.node.Name(), Started: srv.started, StartupDone: srv.settled, Draining: &srv.draining, Store: srv.store, Hub: srv.hub,
 		Upstreams: srv.upstreams.List, RestartNeeded: srv.restartNeeded, Operation: srv.operation,
 	}
 }

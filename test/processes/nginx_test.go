@@ -123,43 +123,46 @@ func (front *nginxFront) awaitAnswer(t *testing.T, by *clusterNode) {
 	})
 }
 
-// startNginx starts nginx with sites, in a folder of its own, and stops it when the test ends.
+// startNginx starts nginx with sites, in a folder of its own.
 func startNginx(t *testing.T, sites string) {
 	t.Helper()
-	program, err := exec.LookPath("nginx")
-	if err != nil {
-		program = "/usr/sbin/nginx" // not in everybody's PATH
-	}
-	if _, err := os.Stat(program); err != nil {
-		t.Skip("nginx is not installed (Debian: apt-get install nginx): what it does with nodes that stop was not tested")
-	}
-	folder := t.TempDir()
-	user := ""
+	folder, user := t.TempDir(), ""
 	if os.Geteuid() == 0 {
 		user = "user root;\n" // its workers write into the folder, too
 	}
-	config := fmt.Sprintf("%sdaemon off;\npid nginx.pid;\nworker_processes 1;\nevents {}\nhttp {\naccess_log off;\n", user)
+	config := user + "daemon off;\npid nginx.pid;\nworker_processes 1;\nevents {}\nhttp {\naccess_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		config += fmt.Sprintf("%s_temp_path %s;\n", kind, kind)
 	}
-	config += sites + "\n}\n"
-	if err := os.WriteFile(filepath.Join(folder, "nginx.conf"), []byte(config), 0o600); err != nil {
+	startBalancer(t, folder, config+sites+"\n}\n", "nginx", "-p", folder, "-e", "stderr", "-c")
+}
+
+// startBalancer starts a program of Debian with the path of its configuration as the last
+// argument, and stops it when the test ends.
+func startBalancer(t *testing.T, folder, config, name string, args ...string) {
+	t.Helper()
+	program, err := exec.LookPath(name)
+	if err != nil {
+		program = filepath.Join("/usr/sbin", name) // not in everybody's PATH
+	}
+	if _, err := os.Stat(program); err != nil {
+		t.Skipf("%[1]s is not installed (Debian: apt-get install %[1]s): what it does with nodes that stop was not tested", name)
+	}
+	file := filepath.Join(folder, name+".conf")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var output bytes.Buffer
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "-p", folder, "-e", "stderr", "-c", "nginx.conf")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, append(args, file)...)
+	cmd.Env = []string{"HOME=" + folder}
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Logf("nginx: %v\n%s", err, &output)
+		if err := cmd.Wait(); t.Failed() {
+			t.Logf("%s: %v\n%s", name, err, &output)
 		}
-	})
-	clocktest.Await(t, func() bool {
-		_, err := os.Stat(filepath.Join(folder, "nginx.pid"))
-		return err == nil
 	})
 }

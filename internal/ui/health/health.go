@@ -24,6 +24,7 @@ const probeTimeout = 2 * time.Second
 // Server answers how the server is.
 type Server struct {
 	Version       string
+	Node          string // its name among those that share a database
 	Started       time.Time
 	StartupDone   <-chan struct{} // closed when startup.lua has run
 	Draining      *atomic.Bool    // it is shutting down
@@ -93,6 +94,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	maps.Copy(health, map[string]any{
+		"node":        s.Node,
 		"uptime_secs": int64(time.Since(s.Started).Seconds()),
 		"sessions":    map[string]int{"total": s.Hub.Sessions(), "connected": s.Hub.Connected()},
 		"clients":     s.Hub.Clients(),
