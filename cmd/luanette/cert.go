@@ -26,6 +26,7 @@ type certCommand struct {
 	CAKey  string        `name:"ca-key" type:"path" placeholder:"FILE" help:"The authority's private key."`
 	CA     bool          `name:"ca" help:"Create a certificate authority, which signs the certificates of servers."`
 	Valid  time.Duration `default:"8760h" help:"How long it is valid."`
+	Owner  string        `placeholder:"USER" help:"User who gets the files, as a service does, or a path whose owner gets them, such as /var/lib/luanette."`
 	Force  bool          `help:"Overwrite existing files."`
 }
 
@@ -40,6 +41,10 @@ For several servers, create an authority of your own, and have it sign each:
 
   luanette cert --ca -o authority
   luanette cert hub.internal -o tls --ca-cert authority/cert.pem --ca-key authority/key.pem
+
+For a service that runs as another user, which must be able to read the key:
+
+  sudo luanette cert hub.internal -o /var/lib/luanette/tls --owner /var/lib/luanette
 
 Clients must be configured to trust the certificate or its authority, as with
 --ca-file or the setting ca_file; it does not replace a certificate of a public
@@ -80,6 +85,9 @@ func (c *certCommand) Run(proc *process) error {
 	}
 	if err := os.WriteFile(certFile, certificate, 0o644); err != nil { // certificates are public
 		return fault.Wrap(fault.Config, err, "write certificate")
+	}
+	if err := c.giveAway(c.Out, certFile, keyFile); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintf(proc.Stdout, "%s\n%s\n", certFile, keyFile)
 	return err

@@ -151,7 +151,7 @@ func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	case err == nil:
 		c.pair, c.changed = &pair, info.ModTime()
 	case c.pair == nil:
-		return nil, fault.Wrap(fault.Config, err, "read certificate").WithHint("`luanette cert` makes one for this machine")
+		return nil, fault.Wrap(fault.Config, err, "read certificate").WithHint("`luanette cert` makes one for this machine; with --owner, for a service that runs as another user")
 	default:
 		c.warn(err)
 	}
