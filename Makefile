@@ -291,6 +291,10 @@ SECONDS ?= 180
 nodes: servers system ## Three nodes on one Postgres under load: killed at random for SECONDS (default 180), frozen, restarted one by one, also behind nginx
 	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart|TestBehindNginx' ./test/processes
 
+.PHONY: drill
+drill: servers system ## What a team does in its first year, with two nodes behind nginx: people, rolling restart, kill, new password, lost database, backup, restore, erasure
+	LUANETTE_TEST_NODES=1 go test -count=1 -v -timeout 10m -run 'TestDrill$$' ./test/processes
+
 # Everything of a release that needs no account, by plain `go build` (packaging/release). On a
 # tag .github/workflows/release.yml runs it, signs the files and publishes them.
 .PHONY: release-snapshot

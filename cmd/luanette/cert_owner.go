@@ -38,7 +38,7 @@ func ownerOf(owner string) (uid, gid int, err error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		of := info.Sys().(*syscall.Stat_t) //nolint:errcheck // what files have here
+		of := info.Sys().(*syscall.Stat_t)
 		return int(of.Uid), int(of.Gid), nil
 	}
 	found, err := user.Lookup(owner)

@@ -39,7 +39,7 @@ func TestBalancers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBalanced(t, startPair(t, dbtest.Postgres(t), "", c.env...))
+			b := newBalanced(t, startPair(t, dbtest.Postgres(t), c.env...))
 			c.start(t, b)
 			b.check(t)
 		})
@@ -52,23 +52,31 @@ const (
 )
 
 // startPair starts two nodes on a database that know they are behind a balancer.
-func startPair(t *testing.T, database, more string, env ...string) []*clusterNode {
+func startPair(t *testing.T, database string, env ...string) []*clusterNode {
 	t.Helper()
 	folder := t.TempDir()
 	var nodes []*clusterNode
 	for _, name := range []string{"ann", "bob"} {
-		c := &clusterNode{name: name, Server: programtest.Server{Folder: folder, Address: netguardtest.ReservedAddress(), Args: []string{"--data", name, "--config", "luanette.toml"}}}
-		c.Env = append(env, "ROOT="+rootKey, "LUANETTE_NODE="+name, "LUANETTE_OAUTH_KEY=a key that is long enough")
-		c.Configure(t, fmt.Sprintf("database = %q\npublic_url = \"https://%s\"\ntrusted_proxies = [\"127.0.0.0/8\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n%s", database, publicHost, more))
+		c := newBalancedNode(t, folder, name, fmt.Sprintf("database = %q\npublic_url = %q\n", database, "https://"+publicHost), env...)
 		c.Start(t)
 		nodes = append(nodes, c)
 	}
 	return nodes
 }
 
-// balanced is two nodes behind a balancer that speaks TLS.
+// newBalancedNode returns a node that trusts balancers on this machine. It is not started.
+func newBalancedNode(t *testing.T, folder, name, config string, env ...string) *clusterNode {
+	t.Helper()
+	c := &clusterNode{name: name, Server: programtest.Server{Folder: folder, Address: netguardtest.ReservedAddress(), Args: []string{"--data", name, "--config", "luanette.toml"}}}
+	c.Env = append(env, "ROOT="+rootKey, "LUANETTE_NODE="+name, "LUANETTE_OAUTH_KEY=a key that is long enough")
+	c.Configure(t, "trusted_proxies = [\"127.0.0.0/8\"]\n"+config+"[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n")
+	return c
+}
+
+// balanced is two nodes behind a balancer.
 type balanced struct {
 	nodes             []*clusterNode
+	url               string // that people use
 	address           string // of the balancer
 	folder            string // for its files
 	certFile, keyFile string
@@ -77,7 +85,7 @@ type balanced struct {
 
 func newBalanced(t *testing.T, nodes []*clusterNode) balanced {
 	t.Helper()
-	b := balanced{nodes: nodes, address: netguardtest.ReservedAddress(), folder: t.TempDir()}
+	b := balanced{nodes: nodes, url: "https://" + publicHost, address: netguardtest.ReservedAddress(), folder: t.TempDir()}
 	b.certFile, b.keyFile, _ = httpservertest.WritePair(t, b.folder, 1)
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -205,7 +213,7 @@ func (b balanced) node(ctx context.Context) (name string, err error) {
 
 // call calls a tool.
 func (b balanced) call(ctx context.Context) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+publicHost+"/tools/lua_eval", strings.NewReader(`{"code":"return 1"}`))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url+"/tools/lua_eval", strings.NewReader(`{"code":"return 1"}`))
 	if err != nil {
 		return err
 	}
@@ -224,7 +232,7 @@ func (b balanced) call(ctx context.Context) error {
 }
 
 func (b balanced) get(ctx context.Context, path string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+publicHost+path, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+path, nil)
 	if err != nil {
 		return nil, err
 	}
