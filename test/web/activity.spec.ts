@@ -9,7 +9,7 @@ let gallery: Upstream
 
 test.beforeAll(async () => {
   gallery = await upstream()
-  front = new Server(`[upstreams.gallery]\nurl = "${gallery.address}/mcp"\n[[policy]]\ntool = "gallery.broken"\ndo = "deny"\nreason = "it breaks things"\n`)
+  front = new Server(`[upstreams.gallery]\nurl = "${gallery.address}/mcp"\n[[policy]]\ntool = "gallery.broken"\ndo = "deny"\nreason = "it breaks things"\n[approvals]\n"gallery.tree" = "writes"\n`)
   await front.start()
   await expect.poll(async () => JSON.stringify(await front.call('mcp_list_upstreams', {}))).toContain('"state":"connected"')
 })
@@ -95,4 +95,24 @@ test('filters that match nothing say so', async ({ page }) => {
   await expect(page.getByText('No session matches.')).toBeVisible()
   await page.getByRole('link', { name: 'Clear filters' }).click()
   await expect(page.getByRole('navigation', { name: 'Sessions' }).getByRole('link').first()).toBeVisible()
+})
+
+test('a call that waits is decided where it was made, and a job shows what it did', async ({ page }) => {
+  const call = await client('codex')
+  await call('search_tools', { query: 'a tree to decide about' })
+  expect(await call('call_tool', { name: 'gallery.tree', arguments: {} })).toContain('pending_approval')
+  await open(page, front, 'activity')
+  await page.getByRole('link', { name: /a tree to decide about/ }).click()
+  const entries = page.getByRole('article', { name: 'Session' }).locator('ol.entries > li')
+  await expect(entries.nth(1)).toContainText('Asks to call gallery.tree and waits for you')
+  await look(page, 'activity-decide')
+  await entries.nth(1).getByRole('button', { name: 'Allow' }).click()
+  await expect(entries.nth(1)).toContainText('Called gallery.tree')
+  await expect(entries.nth(1)).toContainText('wait')
+
+  const { hash } = await front.call('script_store', { content: 'function main() return mcp.gallery.words{} end' })
+  await call('lua_execute', { script_hash: hash })
+  await expect(entries.nth(2)).toContainText('Started a job')
+  await entries.nth(2).locator('.what').click()
+  await expect(entries.nth(2).locator('.inner')).toContainText('gallery.words')
 })

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -39,6 +40,9 @@ type Detail struct {
 	Message string          `json:"message,omitempty"` // what went wrong
 	Waited  int64           `json:"waited_us,omitempty"`
 	Job     string          `json:"job,omitempty"` // id of the job that it started
+
+	// Approval is the id of the request that the call, or the script that it ran, waits for.
+	Approval string `json:"approval,omitempty"`
 }
 
 // pageAgent is how our own page calls itself.
@@ -104,11 +108,24 @@ func (a *Activity) describe(i *tool.Invocation) {
 		a.Detail.Message = redact.Cut(redact.Text(i.Err.Error()), longestText)
 	case a.Own:
 	default:
-		a.Detail.Result = previewOf(i.Result.Raw)
+		a.Detail.Result, a.Detail.Approval = previewOf(i.Result.Raw), pendingApproval(i.Result)
 	}
 	if a.title == "" && i.Info.Ref == (tool.Ref{Name: "search_tools"}) {
 		a.title = searched(i.Args)
 	}
+}
+
+// pendingApproval is what a call waits for. Most results are not decoded for it.
+func pendingApproval(result tool.Result) string {
+	if !bytes.Contains(result.Raw, []byte(tool.StatusPending)) {
+		return ""
+	}
+	view, err := result.View()
+	if err != nil {
+		return ""
+	}
+	id, _ := view.PendingApproval()
+	return id
 }
 
 // searched is what a client has searched for.

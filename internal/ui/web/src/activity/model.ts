@@ -38,6 +38,7 @@ export interface Step {
   message?: string
   waited_us?: number
   job?: string
+  approval?: string // what it waits for
 }
 
 /** A line of the transcript: one step, or equal neighbours, with what a script called. */
@@ -52,7 +53,7 @@ export type Outcome = 'ok' | 'failed' | 'denied' | 'asked'
 
 export function outcomeOf(s: Step): Outcome {
   if (s.decision === 'deny' || s.error === 'denied') return 'denied'
-  if (s.decision === 'ask') return 'asked'
+  if (s.decision === 'ask' || s.approval) return 'asked'
   return s.error ? 'failed' : 'ok'
 }
 

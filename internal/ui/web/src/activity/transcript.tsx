@@ -3,12 +3,14 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { get, home } from '../api'
 import { clock, count, duration, moment as exact } from '../format'
 import { request } from '../mcp'
+import { ApprovalCard, decideApproval } from '../parts/approval'
 import { Code } from '../parts/code'
 import { Copy } from '../parts/copy'
 import { Value } from '../parts/value'
 import { keepDraft } from '../playground/draft'
 import { useData } from '../resource'
 import { go } from '../route'
+import { waiting } from '../waiting'
 import { Replay, Rule } from './actions'
 import { callsIn, cameBack, isScript, linesOf, outcomeOf, program, sourceOf, times, tokensOf, tokensText, wordsOf, worked, type Line, type Session, type Step } from './model'
 import { reportOf, repeatable, scriptOf } from './script'
@@ -110,8 +112,12 @@ function Saved({ session: s }: { session: Session }) {
 function Entry({ line, session, moment }: { line: Line; session: Session; moment?: string }) {
   const s = line.step, words = wordsOf(line), outcome = outcomeOf(s)
   const chosen = moment !== undefined && (line.all.some((x) => x.id === moment) || holds(line, moment))
-  const [open, setOpen] = useState(chosen)
+  const waits = isWaiting(s)
+  const [open, setOpen] = useState(chosen || waits)
   const box = useRef<HTMLLIElement>(null)
+  useEffect(() => {
+    if (waits) setOpen(true)
+  }, [waits])
   useEffect(() => {
     if (!chosen) return
     setOpen(true)
@@ -139,7 +145,22 @@ const holds = (line: Line, moment: string): boolean => line.inner.some((l) => l.
 function Ended({ line }: { line: Line }) {
   const outcome = outcomeOf(line.step)
   if (outcome === 'ok') return null
-  return <span class={outcome === 'asked' ? 'warn' : 'bad'}>{outcome === 'asked' ? 'and waits for you' : outcome === 'denied' ? 'and was denied' : 'and failed'}</span>
+  if (outcome === 'asked') return isWaiting(line.step) ? <span class="warn">and waits for you</span> : <span class="soft">and asked</span>
+  return <span class="bad">{outcome === 'denied' ? 'and was denied' : 'and failed'}</span>
+}
+
+/** Whether nobody has decided about the step yet. */
+const isWaiting = (s: Step) => s.approval !== undefined && waiting.value?.approvals.some((a) => a.approval_id === s.approval) === true
+
+/** What a job did, below the call that started it. */
+function JobSteps({ id, session }: { id: string; session: Session }) {
+  const { data, error } = useData((s) => get<One>(`/api/v1/activity/job:${id}`, s), [id], ['tool.call_ended', 'approval.', 'job.'])
+  if (error) return <p class="soft small">The job has made no calls.</p>
+  const inner = data ? linesOf(data.steps) : []
+  if (inner.length === 0) return null
+  const [first, last] = [data!.steps[0], data!.steps.at(-1)!]
+  const span = Date.parse(last.at) - Date.parse(first.at) + last.took_us / 1000
+  return <Inner line={{ step: { ...first, took_us: span * 1000 }, all: [], inner, waited: 0 }} session={session} />
 }
 
 /** The calls of a script, with bars on its time. */
@@ -191,12 +212,13 @@ function Detail({ line, session }: { line: Line; session: Session }) {
     <div class="detail">
       {isScript(s) && sourceOf(s) ? <Code text={sourceOf(s)} language={wordsOf(line).about?.startsWith('Lua') ? 'lua' : 'javascript'} /> : s.args !== undefined && <section aria-label="Arguments"><h3>Sent</h3><Value value={s.args} /></section>}
       {(s.message || s.rule) && <p class="bad">{s.message}{s.rule && s.decision === 'deny' && ` (rule ${s.rule})`}</p>}
-      {s.result !== undefined && <section aria-label="Result"><h3>Got</h3><Value value={s.result} /></section>}
+      {s.job && <JobSteps id={s.job} session={session} />}
+      {s.approval ? <ApprovalCard id={s.approval} version={0} decide={(a, decision) => void decideApproval(a, decision)} /> : s.result !== undefined && <section aria-label="Result"><h3>Got</h3><Value value={s.result} /></section>}
       {line.all.length > 1 && <p class="soft small">The first of {line.all.length} calls is shown.</p>}
       <div class="row">
         {s.trace && <a class="button" href={`#/traces/${s.trace}`}>Trace</a>}
         {s.job && <a class="button" href={`#/activity/job:${s.job}`}>What the job did</a>}
-        {outcomeOf(s) === 'asked' && <a class="button" href="#/approvals">Decide</a>}
+        {outcomeOf(s) === 'asked' && !s.approval && <a class="button" href="#/approvals">Decide</a>}
         <button type="button" onClick={() => setDialog('replay')}>Replay…</button>
         {isUpstream && <button type="button" onClick={() => setDialog('allow')}>Always allow…</button>}
         {isUpstream && <button type="button" onClick={() => setDialog('deny')}>Never allow…</button>}
