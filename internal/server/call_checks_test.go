@@ -42,6 +42,7 @@ import (
 // time.
 type shop struct {
 	schema              string // of the arguments; "" takes any
+	reads               bool   // it says that it changes nothing
 	mu                  sync.Mutex
 	calls               int
 	running, maxRunning int
@@ -49,7 +50,7 @@ type shop struct {
 }
 
 func (s *shop) Tools(context.Context) ([]tool.Info, error) {
-	return []tool.Info{{Ref: tool.Ref{Name: "buy"}, Description: "Sells something.", Input: json.RawMessage(cmp.Or(s.schema, `{"type":"object"}`))}}, nil
+	return []tool.Info{{Ref: tool.Ref{Name: "buy"}, Description: "Sells something.", Input: json.RawMessage(cmp.Or(s.schema, `{"type":"object"}`)), Hints: tool.Hints{ReadOnly: s.reads}}}, nil
 }
 
 func (s *shop) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
@@ -107,15 +108,15 @@ type shopServer struct {
 // shopNames are the upstreams: one without restrictions, one denied by policy, one
 // whose tools are pinned and not approved, one that some keys do not see, one limited
 // to one call a minute, one limited to one call at a time, one that needs approval by a
-// setting and one by a rule, one whose tools may only read, one with labelled data and one
+// setting, one by a rule and one even to read, one whose tools may only read, one with labelled data and one
 // that does not accept it, one with a schema that no call matches, and one that is broken.
 var shopNames = []string{
-	"open", "banned", "pinned", "hidden", "limited", "serial", "asking", "ruled", "readonly", "labelled", "sealed", "strict", "broken",
+	"open", "banned", "pinned", "hidden", "limited", "serial", "asking", "ruled", "reading", "readonly", "labelled", "sealed", "strict", "broken",
 }
 
 // shopSettings are the settings of these upstreams.
 var shopSettings = map[string]string{
-	"pinned": `trust = "pin"`, "limited": "rate = 1", "serial": "concurrent = 1", "asking": `approve = "writes"`, "labelled": `labels = ["secret"]`,
+	"pinned": `trust = "pin"`, "limited": "rate = 1", "serial": "concurrent = 1", "asking": `approve = "writes"`, "reading": `approve = "all"`, "labelled": `labels = ["secret"]`,
 }
 
 func startShops(t *testing.T, more string) *shopServer {
@@ -154,7 +155,7 @@ scopes = ["admin"]
 [keys.some]
 env = "SOME"
 scopes = ["mcp", "chat"]
-namespaces = ["open", "banned", "pinned", "limited", "serial", "asking", "ruled", "readonly", "labelled", "sealed", "strict", "broken"]
+namespaces = ["open", "banned", "pinned", "limited", "serial", "asking", "ruled", "reading", "readonly", "labelled", "sealed", "strict", "broken"]
 [keys.poor]
 env = "POOR"
 scopes = ["mcp", "chat"]
@@ -166,7 +167,7 @@ concurrent = 1
 `)
 	fmt.Fprintf(&file, "[chat]\nbase_url = %q\n", model.URL)
 	for _, name := range shopNames {
-		s.upstreams[name] = &shop{}
+		s.upstreams[name] = &shop{reads: name == "reading"}
 		address := serveTools(t, name, s.upstreams[name])
 		if name == "broken" {
 			address = s.breakable(address)
@@ -747,6 +748,7 @@ func TestEveryEntryPointAsksForApproval(t *testing.T) {
 	entries := s.entryPoints()
 	for _, one := range []struct{ shop, decision, outcome string }{
 		{"asking", "allow", "sold"}, {"ruled", "allow", "sold"}, {"asking", "deny", "was not approved"},
+		{"reading", "allow", "sold"}, {"reading", "deny", "was not approved"},
 	} {
 		before, _, _ := s.upstreams[one.shop].counts()
 		stop := s.decide(one.shop, one.decision)
@@ -778,6 +780,16 @@ func TestEveryEntryPointAsksForApproval(t *testing.T) {
 		if calls, _, _ := s.upstreams[one.shop].counts(); calls-before != want || len(asked) != len(entries) {
 			t.Errorf("%s, %s: %d calls of %d, %d requests", one.shop, one.decision, calls-before, want, len(asked))
 		}
+	}
+}
+
+// TestPreviewsAskForNothing checks that a plan is made without the reads that need approval.
+func TestPreviewsAskForNothing(t *testing.T) {
+	t.Parallel()
+	s := startShops(t, "")
+	text := s.client("some").call("lua_preview", `{"code":"`+luaBuys("reading")+`"}`)
+	if calls, _, _ := s.upstreams["reading"].counts(); calls != 0 || !strings.Contains(text, "would call reading.buy") {
+		t.Errorf("%d calls: %s", calls, text)
 	}
 }
 

@@ -106,7 +106,7 @@ test('a call that waits is decided where it was made, and a job shows what it di
   const entries = page.getByRole('article', { name: 'Session' }).locator('ol.entries > li')
   await expect(entries.nth(1)).toContainText('Asks to call gallery.tree and waits for you')
   await look(page, 'activity-decide')
-  await entries.nth(1).getByRole('button', { name: 'Allow' }).click()
+  await entries.nth(1).getByRole('button', { name: 'Allow a' }).click()
   await expect(entries.nth(1)).toContainText('Called gallery.tree')
   await expect(entries.nth(1)).toContainText('wait')
 

@@ -70,7 +70,10 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 			return script.ToolFailure(script.Outcome{}, err), nil
 		}
 	}
-	rehearsal := host.NewRehearsal(t.tools, mocks)
+	rehearsal, err := t.runner.Rehearsal(ctx, q, mocks)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	q.Handler, q.Caller = rehearsal, call.Caller
 	outcome, err := t.run(ctx, call, in.SessionID, q)
 	var failed *script.Error

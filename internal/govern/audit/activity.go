@@ -59,14 +59,13 @@ func (l *Log) activityOf(ctx context.Context, i *tool.Invocation) *Activity {
 	}
 	a := &Activity{Own: isOwn(ctx, i), Detail: Detail{Sent: int64(len(i.Args)), Job: i.Result.Task}}
 	caller := i.Call.Caller
-	if caller != nil && strings.HasPrefix(caller.ID, "session:") {
+	if caller != nil && strings.HasPrefix(caller.ID, "session:") && !tool.Resumed(ctx) {
 		a.session = caller.ID
 	}
 	if origin := tool.OriginOf(ctx); origin != nil {
 		a.setOrigin(origin, i.Relayed)
 	}
-	_, approved := tool.Approved(ctx)
-	a.resumed = approved && caller == nil
+	a.resumed = tool.Resumed(ctx)
 	if scope := tool.ScopeOf(ctx); scope == nil || !scope.HideArgs {
 		a.describe(i)
 	}
@@ -182,25 +181,15 @@ func scanSession(from db.Scanner) (s Session, err error) {
 
 // addActivity gives new rows their sessions, and counts them there.
 func (s *Store) addActivity(ctx context.Context, tx *db.Tx, entries []Entry, rows []newRow) error {
-	sessions := map[string]*Session{} // by group
+	counted := countedSessions{byGroup: map[string]*Session{}, byID: map[string]*Session{}, asked: map[string]*Session{}}
 	for i := range entries {
 		e := &entries[i]
 		if e.Activity == nil {
 			continue
 		}
-		group := e.group()
-		found := sessions[group]
-		if found == nil || e.At.Sub(found.Latest) > sessionGap && e.Activity.session == "" {
-			if found != nil {
-				if err := found.store(ctx, tx); err != nil {
-					return err
-				}
-			}
-			var err error
-			if found, err = sessionOf(ctx, tx, e, group); err != nil {
-				return err
-			}
-			sessions[group] = found
+		found, err := counted.sessionOf(ctx, tx, e)
+		if err != nil {
+			return err
 		}
 		found.count(e)
 		detail, _ := json.Marshal(e.Activity.Detail) // previews are valid JSON
@@ -209,12 +198,41 @@ func (s *Store) addActivity(ctx context.Context, tx *db.Tx, entries []Entry, row
 			rows[i].own = 1
 		}
 	}
-	for _, found := range sessions {
+	for _, found := range counted.byID {
 		if err := found.store(ctx, tx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// countedSessions are those of the entries that are stored together, each once.
+type countedSessions struct {
+	byGroup, byID map[string]*Session
+	asked         map[string]*Session // in which a call needed approval, by who and for what
+}
+
+// sessionOf finds the session of an entry, or makes it.
+func (c *countedSessions) sessionOf(ctx context.Context, tx *db.Tx, e *Entry) (*Session, error) {
+	group, call := e.group(), e.Who+" "+e.Subject
+	found := c.byGroup[group]
+	if e.Activity.resumed && c.asked[call] != nil {
+		found = c.asked[call]
+	}
+	if found == nil || e.At.Sub(found.Latest) > sessionGap && e.Activity.session == "" && !e.Activity.resumed {
+		stored, err := storedSession(ctx, tx, e, group)
+		if err != nil {
+			return nil, err
+		}
+		if found = c.byID[stored.ID]; found == nil {
+			found = stored
+		}
+		c.byGroup[group], c.byID[found.ID] = found, found
+	}
+	if e.Decision == "ask" {
+		c.asked[call] = found
+	}
+	return found, nil
 }
 
 // group is what entries of one session have in common.
@@ -229,8 +247,8 @@ func (e *Entry) group() string {
 	return group
 }
 
-// sessionOf finds the session of an entry, or makes it.
-func sessionOf(ctx context.Context, tx *db.Tx, e *Entry, group string) (*Session, error) {
+// storedSession finds the session of an entry in the database, or makes it.
+func storedSession(ctx context.Context, tx *db.Tx, e *Entry, group string) (*Session, error) {
 	query, args := `SELECT `+sessionColumns+` FROM audit_sessions WHERE grouped = $1 AND latest >= $2 ORDER BY latest DESC LIMIT 1`,
 		[]any{column(group), e.At.Add(-sessionGap).UnixMicro()}
 	switch {

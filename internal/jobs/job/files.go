@@ -258,7 +258,7 @@ func (q *Queue) restorable(ctx context.Context, job string, steps []UndoStep) ([
 	if err != nil {
 		return nil, err
 	}
-	outcome, err := q.rehearse(ctx, newID(), Spec{Name: "undo", Source: tryRestore, Language: "lua", Params: params}, host.NewRehearsal(nil, nil))
+	outcome, err := q.rehearse(ctx, newID(), Spec{Name: "undo", Source: tryRestore, Language: "lua", Params: params}, host.NewRehearsal(nil, nil, nil))
 	if err != nil {
 		return nil, err
 	}

@@ -161,7 +161,10 @@ func (q *Queue) Plan(ctx context.Context, id string) (host.Plan, error) {
 	if ctx, err = q.asOwner(principal.With(ctx, principal.Local()), id); err != nil {
 		return host.Plan{}, err
 	}
-	rehearsal := host.NewRehearsal(q.options.Tools, nil)
+	rehearsal, err := q.rehearsal(ctx, runInfoOf(j), steps)
+	if err != nil {
+		return host.Plan{}, err
+	}
 	_, err = q.rehearse(ctx, id, j.Spec, host.NewReplay(withoutRefusals(steps), rehearsal))
 	return host.NewPlan(rehearsal, err), nil
 }

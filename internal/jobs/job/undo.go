@@ -116,15 +116,28 @@ type undoCall struct {
 
 // rehearseUndo returns the plan of an undo: what would be refused is refused now.
 func (q *Queue) rehearseUndo(ctx context.Context, u Undo) (host.Paused, error) {
-	rehearsal := host.NewRehearsal(q.options.Tools, nil)
+	who := runInfoOf(Job{ID: u.ID, Spec: u.spec})
+	rehearsal, err := q.rehearsal(ctx, who, nil)
+	if err != nil {
+		return host.Paused{}, err
+	}
 	if _, err := q.rehearse(ctx, u.ID, u.spec, rehearsal); err != nil {
 		return host.Paused{}, fault.Wrap(fault.CodeOf(err), err, "the job cannot be undone").WithHint("%s", fault.HintOf(err))
 	}
 	first := u.Steps[slices.IndexFunc(u.Steps, func(s UndoStep) bool { return s.Problem == "" })]
 	return host.Paused{
-		RunInfo: runInfoOf(Job{ID: u.ID, Spec: u.spec}), Effect: first.effect(),
+		RunInfo: who, Effect: first.effect(),
 		Plan: rehearsal.Plan(), Certain: rehearsal.Certain(), Complete: true,
 	}, nil
+}
+
+// rehearsal returns a handler that changes nothing and makes no read that needs approval.
+func (q *Queue) rehearsal(ctx context.Context, who host.RunInfo, past []host.Step) (*host.Rehearsal, error) {
+	if q.options.Approvals == nil {
+		return host.NewRehearsal(q.options.Tools, nil, nil), nil
+	}
+	guard, err := q.options.Approvals.Approver(ctx, who, past)
+	return host.NewRehearsal(q.options.Tools, guard, nil), err
 }
 
 // rehearse runs a script with a handler that changes nothing.

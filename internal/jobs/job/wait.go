@@ -107,7 +107,7 @@ func (q *Queue) withApproval(ctx context.Context, j Job, past []host.Step, journ
 	if err != nil || approver == nil {
 		return g, err
 	}
-	g.approval = host.NewApproval(journal, approver, host.NewRehearsal(q.options.Tools, nil))
+	g.approval = host.NewApproval(journal, approver, q.options.Tools)
 	g.handler = g.approval
 	return g, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // Approver decides whether an effect may happen. It is safe for concurrent use.
@@ -44,10 +45,10 @@ type Approval struct {
 	paused *Effect
 }
 
-// NewApproval passes effects that approver allows to then. ahead handles the effects
-// after a pause.
-func NewApproval(then Handler, approver Approver, ahead *Rehearsal) *Approval {
-	return &Approval{then: then, approver: approver, ahead: ahead}
+// NewApproval passes effects that approver allows to then. Those after a pause are rehearsed,
+// with tools mocked as in NewRehearsal.
+func NewApproval(then Handler, approver Approver, tools tool.Source) *Approval {
+	return &Approval{then: then, approver: approver, ahead: NewRehearsal(tools, approver, nil)}
 }
 
 // errPaused is the outcome of a nested run that has paused.

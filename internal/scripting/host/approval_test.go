@@ -37,7 +37,7 @@ func play(t *testing.T, approver Approver, past []Step) (said string, approval *
 	t.Helper()
 	var stored memory
 	journal := NewJournal(&stored, "boot")
-	approval = NewApproval(journal, approver, NewRehearsal(nil, nil))
+	approval = NewApproval(journal, approver, nil)
 	env := NewEnv(nil, NewReplay(past, approval), &Services{})
 	tool := func(name string) string {
 		f := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *Services, Args) ([]Value, error) {
@@ -95,7 +95,7 @@ func TestApprovalOfNestedScripts(t *testing.T) {
 	run := func(approver Approver, past []Step) (string, *Approval, []Step) {
 		var stored memory
 		journal := NewJournal(&stored, "boot")
-		approval := NewApproval(journal, approver, NewRehearsal(nil, nil))
+		approval := NewApproval(journal, approver, nil)
 		env := NewEnv(nil, NewReplay(past, approval), &Services{})
 		made := 0
 		write := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *Services, Args) ([]Value, error) {

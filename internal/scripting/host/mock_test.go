@@ -38,7 +38,7 @@ func TestGivenMocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		temp := host.NewTemp(t.TempDir(), 1000)
-		env := host.NewEnv(nil, host.NewRehearsal(nil, given), &host.Services{
+		env := host.NewEnv(nil, host.NewRehearsal(nil, nil, given), &host.Services{
 			Temp: temp, Files: host.NewFiles(temp, host.FilesOptions{}),
 			HTTP: &http.Client{Transport: outside{t}}, Commands: outside{t},
 		})

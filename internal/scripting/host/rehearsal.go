@@ -26,6 +26,7 @@ import (
 // Sleeping takes no time. It is safe for concurrent use.
 type Rehearsal struct {
 	tools   tool.Source
+	guard   Approver
 	answers map[string]json.RawMessage
 
 	mu     sync.Mutex
@@ -39,9 +40,10 @@ type Rehearsal struct {
 
 // NewRehearsal mocks tools by their output schemas, which it finds in tools; tools may
 // be nil. answers are mocks given by the caller, by the name of a tool
-// ("github.create_issue") or of an effect ("http.request", "run_command").
-func NewRehearsal(tools tool.Source, answers map[string]json.RawMessage) *Rehearsal {
-	return &Rehearsal{tools: tools, answers: answers}
+// ("github.create_issue") or of an effect ("http.request", "run_command"). Reads that need
+// approval are planned and mocked like changes: guard says which; nil: none does.
+func NewRehearsal(tools tool.Source, guard Approver, answers map[string]json.RawMessage) *Rehearsal {
+	return &Rehearsal{tools: tools, guard: guard, answers: answers}
 }
 
 type rehearsingKey struct{}
@@ -62,8 +64,7 @@ func (r *Rehearsal) Handle(ctx context.Context, e Effect, live func(context.Cont
 		if values, given := r.given(e); given {
 			return values, nil
 		}
-		r.look(e)
-		return live(tool.ForPlan(ctx))
+		return r.read(ctx, e, live)
 	case e.function().inOverlay():
 		return r.overlay(ctx, e, live)
 	default:
@@ -79,6 +80,22 @@ func Rehearsing(d Handler) bool {
 
 // Rehearsing is always true.
 func (*Rehearsal) Rehearsing() bool { return true }
+
+// read makes a read that may be made without asking anybody.
+func (r *Rehearsal) read(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if r.guard != nil {
+		switch verdict, err := r.guard.Decide(ctx, e); {
+		case err != nil:
+			return nil, err
+		case verdict == Deny:
+			return nil, denied(e)
+		case verdict == Ask:
+			return r.rehearse(ctx, e)
+		}
+	}
+	r.look(e)
+	return live(tool.ForPlan(ctx))
+}
 
 // look lists a read. Queries for available tools are not listed.
 func (r *Rehearsal) look(e Effect) {

@@ -45,7 +45,7 @@ func TestRehearsalShowsWhatToolsChangeInFiles(t *testing.T) {
 		fileTool("files", "write_file", onlyPath, false),
 		fileTool("other", "read_file", onlyPath, false),                                               // not known to only read
 		fileTool("other", "get_file", `{"properties":{"path":{}},"required":["path","owner"]}`, true), // needs more
-	}}, nil)
+	}}, nil, nil)
 	call, _ := rehearsed(t, r)
 	never := func(*Services, Args) ([]Value, error) { t.Error("the effect was carried out"); return nil, nil }
 	for _, c := range []struct{ space, name, args, diff, unread string }{

@@ -51,12 +51,29 @@ func readFile(w *Services, a Args) ([]Value, error) {
 	return []Value{string(data)}, err
 }
 
+// TestRehearsalMakesNoReadThatNeedsApproval checks that such a read is an entry of the plan.
+func TestRehearsalMakesNoReadThatNeedsApproval(t *testing.T) {
+	t.Parallel()
+	r := NewRehearsal(nil, verdicts{"git.log": Ask, "git.blame": Deny}, nil)
+	call, _ := rehearsed(t, r)
+	made := 0
+	read := func(*Services, Args) ([]Value, error) { made++; return nil, nil }
+	for _, name := range []string{"log", "status", "blame"} {
+		if _, err := call("mcp", "call", Read, 0, read, "git", name, json.RawMessage("{}")); (err != nil) != (name == "blame") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := PlanText(r.Plan()); made != 1 || got != "1. would call git.log {}" || len(r.Reads()) != 1 {
+		t.Errorf("%d reads were made; plan: %s", made, got)
+	}
+}
+
 func TestRehearsalPlansAndMocks(t *testing.T) {
 	t.Parallel()
 	r := NewRehearsal(listedTools{{
 		Ref:    tool.Ref{Space: "git", Name: "issue"},
 		Output: json.RawMessage(`{"type":"object","properties":{"number":{"type":"integer","minimum":1},"url":{"type":"string"}}}`),
-	}}, map[string]json.RawMessage{"git.close": json.RawMessage(`{"closed":true}`)})
+	}}, nil, map[string]json.RawMessage{"git.close": json.RawMessage(`{"closed":true}`)})
 	call, folder := rehearsed(t, r)
 	never := func(*Services, Args) ([]Value, error) { t.Error("the effect was carried out"); return nil, nil }
 	file := filepath.Join(folder, "a.txt")
@@ -143,7 +160,7 @@ func TestRehearsalReadsItsOwnWrites(t *testing.T) {
 // the run's clock.
 func TestRehearsedTime(t *testing.T) {
 	t.Parallel()
-	call, _ := rehearsed(t, NewRehearsal(nil, nil))
+	call, _ := rehearsed(t, NewRehearsal(nil, nil, nil))
 	sleep := func(w *Services, _ Args) ([]Value, error) {
 		return nil, w.Clock.Sleep(context.Background(), time.Hour)
 	}

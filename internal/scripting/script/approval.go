@@ -147,7 +147,7 @@ func (r *Runner) attemptRecorded(
 	if approver == nil { // nothing needs approval any more
 		approver = allowAll{}
 	}
-	approval := host.NewApproval(journal, approver, host.NewRehearsal(r.options.Tools, nil))
+	approval := host.NewApproval(journal, approver, r.options.Tools)
 	replay := host.NewReplay(past, approval)
 	outcome, err := attempt(ctx, replay)
 	if a.resumeStore != nil { // every effect must be recorded before the end of the run is
@@ -321,6 +321,21 @@ func (r *Runner) resume(ctx context.Context, a *ApprovedRun) (Outcome, error) {
 	return r.withApprovals(ctx, a, attempt)
 }
 
+// Rehearsal returns a Handler for a preview, with mocks given by the caller.
+func (r *Runner) Rehearsal(ctx context.Context, q Request, answers map[string]json.RawMessage) (*host.Rehearsal, error) {
+	return r.rehearsal(ctx, q.runInfo("", ""), nil, answers)
+}
+
+// rehearsal returns a Handler that changes nothing, for a run whose journal so far is past.
+// It makes no read that needs approval.
+func (r *Runner) rehearsal(ctx context.Context, who host.RunInfo, past []host.Step, answers map[string]json.RawMessage) (*host.Rehearsal, error) {
+	if r.options.Approvals == nil {
+		return host.NewRehearsal(r.options.Tools, nil, answers), nil
+	}
+	guard, err := r.options.Approvals.Approver(ctx, who, past)
+	return host.NewRehearsal(r.options.Tools, guard, answers), err
+}
+
 // Plan makes the plan of a run again that waits for approval: from its journal on, nothing
 // is carried out.
 func (r *Runner) Plan(ctx context.Context, who host.RunInfo, stored []byte, turns Turns) (host.Plan, error) {
@@ -335,7 +350,10 @@ func (r *Runner) Plan(ctx context.Context, who host.RunInfo, stored []byte, turn
 	if ctx, err = k.as(ctx, r); err != nil {
 		return host.Plan{}, err
 	}
-	rehearsal := host.NewRehearsal(r.options.Tools, nil)
+	rehearsal, err := r.rehearsal(ctx, who, past, nil)
+	if err != nil {
+		return host.Plan{}, err
+	}
 	q := a.Request
 	q.Handler = host.NewReplay(past, rehearsal)
 	switch {

@@ -242,7 +242,7 @@ func TestJavaScriptReplaysAndResumes(t *testing.T) {
 func TestJavaScriptIsRehearsed(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, nil)
-	handler := host.NewRehearsal(calcTools{}, nil)
+	handler := host.NewRehearsal(calcTools{}, nil, nil)
 	q := in(`fs.write(temp.path("a.txt"), "hello"); await mcp.calc.fail({ n: 1 }); return fs.read(temp.path("a.txt"))`)
 	q.Handler = handler
 	got, err := r.Run(t.Context(), q)

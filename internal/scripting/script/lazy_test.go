@@ -27,7 +27,7 @@ func TestUncertainOnlyAfterALook(t *testing.T) {
 		if strings.Contains(code, "await") {
 			language = JavaScript
 		}
-		rehearsal := host.NewRehearsal(nil, nil)
+		rehearsal := host.NewRehearsal(nil, nil, nil)
 		if _, err := r.Run(t.Context(), Request{Source: code, Language: language, Handler: rehearsal}); err != nil {
 			t.Errorf("%s: %v", code, err)
 		}

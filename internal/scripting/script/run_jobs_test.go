@@ -88,7 +88,7 @@ func TestPreviewOfValuesAndJobs(t *testing.T) {
 	t.Parallel()
 	jobs := &recordedJobs{}
 	r := newRunner(t, func(o *Options) { o.KV, o.Jobs = openKV(t), func() Jobs { return jobs } })
-	rehearsal := host.NewRehearsal(r.options.Tools, map[string]json.RawMessage{"calc.double": json.RawMessage(`{"n":8}`), "tools.mcp_call": json.RawMessage(`{"n":8}`)})
+	rehearsal := host.NewRehearsal(r.options.Tools, nil, map[string]json.RawMessage{"calc.double": json.RawMessage(`{"n":8}`), "tools.mcp_call": json.RawMessage(`{"n":8}`)})
 	outcome, err := r.Run(t.Context(), Request{Handler: rehearsal, Source: `
 		kv.set("a", 1)
 		kv.compare_and_set("a", 1, 2)

@@ -64,7 +64,7 @@ func TestPreviewsOfRequests(t *testing.T) {
 	} {
 		for _, planned := range []bool{false, true} {
 			r := newRunner(t, func(o *Options) { o.HTTP, o.GetWrites = webClient(t, server.URL), planned })
-			handler := host.NewRehearsal(nil, nil)
+			handler := host.NewRehearsal(nil, nil, nil)
 			got, err := r.Run(t.Context(), Request{Source: strings.ReplaceAll(source, "$HTTP", server.URL), Language: language, Handler: handler})
 			if err != nil {
 				t.Fatal(err)

@@ -212,12 +212,12 @@ function Detail({ line, session }: { line: Line; session: Session }) {
     <div class="detail">
       {isScript(s) && sourceOf(s) ? <Code text={sourceOf(s)} language={wordsOf(line).about?.startsWith('Lua') ? 'lua' : 'javascript'} /> : s.args !== undefined && <section aria-label="Arguments"><h3>Sent</h3><Value value={s.args} /></section>}
       {(s.message || s.rule) && <p class="bad">{s.message}{s.rule && s.decision === 'deny' && ` (rule ${s.rule})`}</p>}
-      {s.job && <JobSteps id={s.job} session={session} />}
+      {s.job && !s.approval && <JobSteps id={s.job} session={session} />}
       {s.approval ? <ApprovalCard id={s.approval} version={0} decide={(a, decision) => void decideApproval(a, decision)} /> : s.result !== undefined && <section aria-label="Result"><h3>Got</h3><Value value={s.result} /></section>}
       {line.all.length > 1 && <p class="soft small">The first of {line.all.length} calls is shown.</p>}
       <div class="row">
         {s.trace && <a class="button" href={`#/traces/${s.trace}`}>Trace</a>}
-        {s.job && <a class="button" href={`#/activity/job:${s.job}`}>What the job did</a>}
+        {s.job && !s.approval && <a class="button" href={`#/activity/job:${s.job}`}>What the job did</a>}
         {outcomeOf(s) === 'asked' && !s.approval && <a class="button" href="#/approvals">Decide</a>}
         <button type="button" onClick={() => setDialog('replay')}>Replay…</button>
         {isUpstream && <button type="button" onClick={() => setDialog('allow')}>Always allow…</button>}
