@@ -154,6 +154,7 @@ export const callsIn = (line: Line): number => line.inner.reduce((n, l) => n + l
 /** What came back, in a few words, or why nothing did. */
 export function cameBack(line: Line): string {
   const s = line.step
+  if (s.approval) return '' // it is shown
   if (outcomeOf(s) !== 'ok') return s.message || shortText(s.result) || s.rule || s.error || ''
   if (s.tool === 'search_tools') {
     const tools = (field(s.result, 'tools') as unknown[] | undefined) ?? []

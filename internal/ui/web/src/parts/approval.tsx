@@ -68,11 +68,11 @@ export function ApprovalCard({ id, known, version, decide }: { id: string; known
       <div class="row title"><h2>{deedOf(a.subject, a.plan)}</h2>{a.status !== 'pending' && <State state={a.status} />}</div>
       <p class="small soft"><code>{a.subject}</code><Lines plan={a.plan} /></p>
       <dl class="facts">
-        <dt>Asked by</dt><dd>{a.script_hash ? <a href={`#/scripts/${a.script_hash}`}>{scriptOf(a)}</a> : scriptOf(a)}{a.job_id && <>, <a href={`#/jobs/${a.job_id}`}>in this run</a></>}{a.undoes_job && <>, which undoes <a href={`#/jobs/${a.undoes_job}`}>another run</a></>}{a.asked_by && <>, for {whoOf(a)}</>}</dd>
+        <dt>Asked by</dt><dd>{isDirect(a) ? whoOf(a) ?? 'a client' : a.script_hash ? <a href={`#/scripts/${a.script_hash}`}>{scriptOf(a)}</a> : scriptOf(a)}{a.job_id && <>, <a href={`#/jobs/${a.job_id}`}>in this run</a></>}{a.undoes_job && <>, which undoes <a href={`#/jobs/${a.undoes_job}`}>another run</a></>}{a.asked_by && !isDirect(a) && <>, for {whoOf(a)}</>}</dd>
         <dt>When</dt><dd>{when(a.created_at)}, {ago(a.created_at)}</dd>
         {a.status === 'pending' && <><dt>Deadline</dt><dd>denied by itself {until(a.expires_at)}</dd></>}
         {a.decided_at && <><dt>Decided</dt><dd>{when(a.decided_at)}{a.decided_by && ` by ${a.decided_by}`}, after {duration(Date.parse(a.decided_at) - Date.parse(a.created_at))}</dd></>}
-        {a.status === 'pending' && <><dt>Then</dt><dd>{a.job_id ? 'the run goes on' : 'the script goes on'}; denied, it gets an error there</dd></>}
+        {a.status === 'pending' && <><dt>Then</dt><dd>{isDirect(a) ? 'the call is made' : a.job_id ? 'the run goes on, and gets an error there if it is denied' : 'the script goes on, and gets an error there if it is denied'}</dd></>}
       </dl>
       <Deciders approval={a} />
       {a.status === 'pending' && loaded.data && <p class="row small soft"><span class="good">●</span> the differences are those of now, read when this was opened <button type="button" class="quiet" onClick={loaded.reload}>Read again</button></p>}
@@ -93,6 +93,9 @@ export function ApprovalCard({ id, known, version, decide }: { id: string; known
     </article>
   )
 }
+
+/** Whether a client called the tool itself. */
+const isDirect = (a: Approval) => a.script === a.subject && !a.job_id
 
 /** For whom it asks. */
 export const whoOf = (a: { asked_by?: string }) => (a.asked_by === me.value?.name || (me.value?.open && a.asked_by === 'the owner of the machine') ? 'you' : a.asked_by)
