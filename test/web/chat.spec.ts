@@ -183,7 +183,7 @@ test('usage is shown by day, person and turn, with budgets', async ({ page }) =>
   const body = JSON.stringify({ client_id: 'gateway', user_id: 'ann', message: 'what is six times seven?', progress_callback_url: gallery.address.replace('http:', 'https:') })
   await front.fetch('/api/v1/chat/callback', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
   const callback = page.getByRole('table', { name: 'Callbacks' }).getByRole('row').nth(1)
-  await expect(callback).toContainText('waiting')
+  await expect(callback).toContainText('waits')
   await expect(callback.locator('.bad')).not.toBeEmpty()
   await callback.getByRole('button', { name: 'Send now' }).click()
   await expect(callback.getByRole('cell').nth(4)).not.toHaveText('1')

@@ -101,8 +101,8 @@ async function watch(page: Page): Promise<{ errors: () => Promise<string[]>; ans
     new MutationObserver(() => {
       for (const n of document.querySelectorAll('.notices .bad')) {
         const text = n.textContent ?? ''
-        // A script that somebody denies fails; one that was published a moment ago cannot be deleted.
-        const right = ['was not approved', 'unpublish the tool first'].some((t) => text.includes(t))
+        // A script that somebody denies fails, one that runs again asks again, and one that was published a moment ago cannot be deleted.
+        const right = ['was not approved', 'approval requested', 'unpublish the tool first'].some((t) => text.includes(t))
         if (!seen.includes(text) && !right) seen.push(text)
       }
     }).observe(document, { subtree: true, childList: true })

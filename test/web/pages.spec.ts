@@ -249,7 +249,7 @@ test('everything can be reached by keyboard', async ({ page }) => {
   await page.keyboard.press('Tab') // the mark
   await page.keyboard.press('Tab')
   await expect(page.getByRole('button', { name: 'Search or run' })).toBeFocused()
-  for (const name of ['Overview', 'Servers', 'Tools']) {
+  for (const name of ['Overview', 'Activity', 'Servers', 'Tools']) {
     await page.keyboard.press('Tab')
     await expect(page.getByRole('navigation').getByRole('link', { name })).toBeFocused()
   }
