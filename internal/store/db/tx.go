@@ -411,7 +411,7 @@ func (w *groupWriter) write(ctx context.Context, f func(*Tx) error) (err error) 
 			w.settle(ctx, g)
 		}
 		<-g.done // a refusal may be about what another part wrote, and that is not stored before
-		if g.err != nil {
+		if err == nil {
 			err = g.err
 		}
 	}()
