@@ -92,7 +92,9 @@ type resumedKey struct{}
 
 // WithResumed returns ctx for a call that is made after the client that asked for it had an
 // answer: that it waits for approval.
-func WithResumed(ctx context.Context) context.Context { return context.WithValue(ctx, resumedKey{}, true) }
+func WithResumed(ctx context.Context) context.Context {
+	return context.WithValue(ctx, resumedKey{}, true)
+}
 
 // Resumed reports whether ctx is for such a call.
 func Resumed(ctx context.Context) bool { return ctx.Value(resumedKey{}) != nil }
