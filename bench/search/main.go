@@ -355,6 +355,7 @@ func learning(w io.Writer, s set) (err error) {
 	defer sim.store.Close()
 	used, others := halves(s.asked)
 	user := as("key:user")
+	before := sim.figures(user, used)
 	for _, round := range []struct {
 		name string
 		by   caller
@@ -363,7 +364,9 @@ func learning(w io.Writer, s set) (err error) {
 		if err := sim.use(user, round.of, round.by); err != nil {
 			return err
 		}
-		print(w, set{tools: s.tools, asked: used}, round.name, sim.figures(user, used))
+		after := sim.figures(user, used)
+		print(w, set{tools: s.tools, asked: used}, round.name, after)
+		fmt.Fprintf(w, "%-39s gained %s  %s\n", "", bootstrap(minus(after.any5, before.any5)).signed(), bootstrap(minus(after.mrr, before.mrr)).signed())
 		print(w, set{tools: s.tools, asked: others}, "  questions never asked", sim.figures(user, others))
 	}
 	return nil

@@ -53,11 +53,11 @@ const (
 type Index struct {
 	words    []string         // sorted
 	postings [][]posting      // of each word
-	joined   []string         // per tool: its name as one lower-case word
+	names    []string         // per tool: its name, for comparing it as a whole
 	titles   []titleWord      // words of all titles, tool by tool
 	ends     []uint32         // per tool: where its words in titles end
 	aged     []float32        // per tool: a factor of its scores, smaller if it is deprecated
-	whole    []string         // per tool: its title, or else its name, as one text of stems
+	whole    []string         // per tool: its title, or else its name, for comparing it as a whole
 	vectors  []meaning.Vector // per tool: what it means
 	families []string         // what many of the tools are about
 }
@@ -80,13 +80,14 @@ type Context struct {
 func NewIndex(tools []tool.Info, known Context) *Index {
 	b := builder{ids: map[string]uint32{}, fields: known.Fields}
 	b.server(known.Server)
-	x := &Index{joined: make([]string, len(tools)), families: families(tools)}
+	x := &Index{families: families(tools)}
 	for i := range tools {
-		x.joined[i] = b.tool(uint32(i), &tools[i])
+		b.tool(uint32(i), &tools[i])
 		b.title(&tools[i])
+		x.names = append(x.names, wholeText(tools[i].Name))
 		x.ends = append(x.ends, uint32(len(b.titles)))
 		x.aged = append(x.aged, agedOf(&tools[i]))
-		x.whole = append(x.whole, exactText(cmp.Or(tools[i].Title, tools[i].Name)))
+		x.whole = append(x.whole, wholeText(cmp.Or(tools[i].Title, tools[i].Name)))
 		x.vectors = append(x.vectors, vectorOf(&tools[i]))
 	}
 	x.words = slices.Sorted(maps.Keys(b.ids))
@@ -121,9 +122,8 @@ type builder struct {
 	fields   func(tool.Ref) []string
 }
 
-// tool indexes one tool and returns its joined name.
-func (b *builder) tool(n uint32, info *tool.Info) string {
-	joined := b.name(info.Name)
+func (b *builder) tool(n uint32, info *tool.Info) {
+	b.text(fieldName, info.Name)
 	b.space(info.Space)
 	b.text(fieldTitle, info.Title)
 	b.text(fieldText, cut(info.Description, longestText))
@@ -143,24 +143,6 @@ func (b *builder) tool(n uint32, info *tool.Info) string {
 		b.weights[id] = 0
 	}
 	b.touched = b.touched[:0]
-	return joined
-}
-
-// name indexes a tool's name, both as its words and as one word without separators.
-func (b *builder) name(name string) string {
-	var joined strings.Builder
-	parts := 0
-	words(name, func(word string) {
-		joined.WriteString(word)
-		b.field = append(b.field, b.id(stem(word)))
-		parts++
-	})
-	whole := joined.String()
-	if parts > 1 && len(whole) <= longestWord {
-		b.add(b.id(whole), fieldName.weight)
-	}
-	b.close(fieldName)
-	return whole
 }
 
 func (b *builder) text(f field, text string) {
@@ -330,9 +312,6 @@ func spaceless(r rune) bool {
 // the same for query and index.
 func stem(word string) string {
 	word = singular(word)
-	if root, found := strings.CutSuffix(word, "ship"); found && len(root) > 4 {
-		word = root
-	}
 	for _, ending := range []string{"ing", "ed"} {
 		if root, found := strings.CutSuffix(word, ending); found && len(root) >= 3 && strings.ContainsAny(root, "aeiouy") {
 			word = undoubled(root)

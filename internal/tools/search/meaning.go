@@ -43,7 +43,7 @@ func vectorOf(info *tool.Info) (v meaning.Vector) {
 // eachMeaning calls use for the words that say something and are in the table.
 func eachMeaning(text string, use func(row int)) {
 	EachWord(text, func(word string) {
-		if row, known := meaning.Find(word); known && !filler[word] {
+		if row, known := meaning.Find(word); known && !filler[word] && !isNumber(word) {
 			use(row)
 		}
 	})
@@ -108,11 +108,11 @@ func (s *search) raiseNearness(near []float32, query *meaning.Vector) {
 // liftExact lifts the tools whose title, or else name, is what is asked for.
 func (s *search) liftExact(scores []float32, texts []string) {
 	for _, text := range texts {
-		wanted, name := exactText(text), joinedQuery(text)
+		wanted := wholeText(text)
 		for n := range s.parts {
 			x := s.parts[n].Index
 			for i := range x.whole {
-				if x.whole[i] == wanted || x.joined[i] == name {
+				if wanted != "" && (x.whole[i] == wanted || x.names[i] == wanted) {
 					scores[s.offsets[n]+i] += liftOfExact
 				}
 			}
@@ -120,13 +120,12 @@ func (s *search) liftExact(scores []float32, texts []string) {
 	}
 }
 
-// exactText is a text without what says nothing and without endings, for comparing it as a
-// whole.
-func exactText(text string) string {
+// wholeText is a text as one word, without what says nothing, for comparing it as a whole.
+func wholeText(text string) string {
 	var b strings.Builder
 	EachWord(text, func(word string) {
 		if !filler[word] {
-			b.WriteString(stem(word) + " ")
+			b.WriteString(singular(word))
 		}
 	})
 	return b.String()
@@ -135,8 +134,13 @@ func exactText(text string) string {
 // mostForeign is how many of the words may be known if a text is in another language.
 const mostForeign = 0.5
 
-// isForeign reports whether most words of the texts are in no definition and not in the
-// table of meanings.
+// elsewhere are small words of other languages. The table has them from names.
+var elsewhere = wordSet(`der das und ist mir mein meine meinen von zu den dem ein eine einen wie für ich bitte auf mit
+	le les des une est mon mes je pour dans avec sur moi du la el los las una para por mi con en es de
+	il di che gli della per sono os uma em meu minha het een van mijn voor`)
+
+// isForeign reports whether at least half of the words of the texts are in no definition and not
+// in the table of meanings, or small words of other languages.
 func (s *search) isForeign(texts []string) bool {
 	words, known := 0, 0
 	EachWord(strings.Join(texts, " "), func(word string) {
@@ -145,7 +149,7 @@ func (s *search) isForeign(texts []string) bool {
 		}
 		words++
 		_, inTable := meaning.Find(word)
-		if inTable || filler[word] || s.lexicon.has(stem(word)) {
+		if !elsewhere[word] && (inTable || filler[word] || s.lexicon.has(stem(word))) {
 			known++
 		}
 	})

@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"maps"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -12,43 +11,19 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// What takes milliseconds to compile is compiled when it is used first.
-var (
-	quoted = lazyregexp.New("\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|`[^`\n]{0,400}`|\\B'[^'\n]{0,200}'\\B|\\([^()\n]{0,400}\\)|\\[[^\\[\\]\n]{0,400}\\]|\\{[^{}\n]{0,400}\\}")
-	saved  = lazyregexp.New(`(?i)\b(?:sav(?:e|es|ed|ing)|stor(?:e|es|ed|ing))\b([^.;\n]{0,80}?(?:[\w.~-]*/)+[\w-]+\.(?:txt|md|csv|tsv|json|ya?ml|xml|html|log|py|js|ts|go|java|rs|c|cpp|sh)\b)`)
-)
+// named are addresses and paths. It takes a while to compile, and so is when it is used first.
+var named = lazyregexp.New(`https?://\S+|(?:[\w.~-]*/)+[\w.-]+|\b[\w-]+\.[A-Za-z][A-Za-z0-9]{1,4}\b`)
 
-var (
-	addresses = lazyregexp.New(`https?://\S+`)
-	paths     = lazyregexp.New(`(?:[\w.~-]*/)+[\w.-]+|\b[\w-]+\.[A-Za-z][A-Za-z0-9]{1,4}\b`)
-)
+// withKinds has, for each address and path of a text, what it is and its kind: the rest of it
+// is data of a task, not a word for a tool.
+func withKinds(text string) string { return named().ReplaceAllStringFunc(text, kindOf) }
 
-// withoutData removes what is data of a task, not a word for a tool: quoted and bracketed
-// text. Of paths and addresses the kind is left. Saving to a path of a text file is writing
-// it: tools that save have documents of their own. If nothing else is left, the text stays as
-// it is.
-func withoutData(text string) string {
-	bare := quoted().ReplaceAllString(text, " ")
-	if telling(bare) == 0 {
-		bare = text
+// kindOf are the words for an address or a path. What is none, such as and/or, stays.
+func kindOf(text string) string {
+	if _, address, found := strings.Cut(text, "://"); found {
+		host, _, _ := strings.Cut(address, "/")
+		return " url " + strings.TrimPrefix(host, "www.") + " "
 	}
-	bare = saved().ReplaceAllString(bare, "write$1")
-	bare = addresses().ReplaceAllStringFunc(bare, addressWords)
-	return paths().ReplaceAllStringFunc(bare, pathWords)
-}
-
-// addressWords are the words for an address: that it is one, and whose.
-func addressWords(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return " url "
-	}
-	return " url " + strings.TrimPrefix(u.Hostname(), "www.") + " "
-}
-
-// pathWords are the words for a path: that it is one, and the kind of the file. What is no
-// path, such as and/or, stays.
-func pathWords(text string) string {
 	kind, known := fileKinds[strings.ToLower(strings.TrimPrefix(path.Ext(text), "."))]
 	switch {
 	case known:
@@ -68,17 +43,6 @@ var fileKinds = map[string]string{
 	"mp3": "audio", "wav": "audio", "flac": "audio", "ogg": "audio", "mid": "midi", "midi": "midi", "mp4": "video", "mov": "video", "mkv": "video",
 	"zip": "archive", "tar": "archive", "gz": "archive", "db": "database", "sqlite": "sqlite", "sql": "sql", "log": "log", "ics": "calendar",
 	"py": "code", "js": "code", "ts": "code", "go": "code", "java": "code", "rs": "code", "c": "code", "cpp": "code", "sh": "script", "ipynb": "notebook",
-}
-
-// telling counts the words that say something.
-func telling(text string) int {
-	n := 0
-	words(text, func(word string) {
-		if !filler[word] && !vocabulary().common[word] {
-			n++
-		}
-	})
-	return n
 }
 
 // Space is a namespace with tools that match.

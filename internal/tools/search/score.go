@@ -2,10 +2,9 @@ package search
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
-	"strings"
+	"sort"
 
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -62,7 +61,7 @@ func (s *search) score(text string) []float32 {
 		total += probes[i].importance
 	}
 	all := make([]float32, s.tools)
-	whole := joinedQuery(text)
+	whole := wholeText(text)
 	covered := float32(0)
 	for n, p := range s.parts {
 		covered = max(covered, s.scorePart(n, all[s.offsets[n]:][:len(p.Tools)], probes, total, whole))
@@ -88,7 +87,7 @@ func (s *search) scorePart(n int, scores []float32, probes []probe, total float3
 		covered = max(covered, m.covered)
 		scores[i] *= coverageMinimum + (1-coverageMinimum)*m.covered/total
 		scores[i] *= s.aptness(n, i, query, m.covered/total)
-		if p.Index.joined[i] == whole {
+		if p.Index.names[i] == whole {
 			m.specific, m.named = true, true
 		}
 		if p.Special && !m.specific {
@@ -188,12 +187,6 @@ func agedOf(info *tool.Info) float32 {
 	return 1
 }
 
-func joinedQuery(query string) string {
-	var b strings.Builder
-	words(query, func(word string) { b.WriteString(word) })
-	return b.String()
-}
-
 // Weights and limits of matches.
 const (
 	factorPrefix   = float32(0.7) // a word that matches by its beginning
@@ -212,7 +205,6 @@ type probe struct {
 	importance float32
 	noun       bool // it is no verb of tools
 	specific   bool // nor a word that says little
-	form       wordForm
 }
 
 // match is an indexed word that the term matches.
@@ -224,7 +216,7 @@ type match struct {
 
 // probe looks a term up, and says how much it counts.
 func (s *search) probe(t term, prefixed bool) probe {
-	p := probe{matches: make([][]match, len(s.parts)), form: formOf(t.typed)}
+	p := probe{matches: make([][]match, len(s.parts))}
 	p.noun = t.stem != "" && !vocabulary().verbs[t.stem]
 	p.specific = p.noun && t.weight == 1
 	found, around := s.lookUp(&p, t, prefixed)
@@ -243,7 +235,7 @@ func (s *search) probe(t term, prefixed bool) probe {
 func (s *search) lookUp(p *probe, t term, prefixed bool) (found, around bool) {
 	holders := s.typed(p, t, prefixed)
 	begins := prefixed && slices.ContainsFunc(p.matches, func(m []match) bool { return len(m) > 0 })
-	found = s.alike(p, t, holders) || holders > 0 || begins
+	found = s.alike(p, t) || holders > 0 || begins
 	found = s.learned(p, t, holders) || found
 	around = s.around(p, t, holders)
 	if !found && !around && t.stem != "" {
@@ -271,27 +263,10 @@ func (s *search) around(p *probe, t term, holders int) bool {
 	return t.stem != "" && s.collect(p, t.weight, factorOuter, func(x *Index) []int { return x.exact(outer + t.stem) }, holders) > 0
 }
 
-// alike adds the words that mean about the same; common ones count less. It reports
-// whether there are any.
-func (s *search) alike(p *probe, t term, holders int) (found bool) {
+// alike adds the words that mean about the same, and reports whether there are any.
+func (s *search) alike(p *probe, t term) (found bool) {
 	for _, other := range t.means[:min(len(t.means), mostRelated)] {
-		have := 0
-		for _, part := range s.parts {
-			have += part.Index.holders(part.Index.exact(other.stem))
-		}
-		if have == 0 {
-			continue
-		}
-		rare := rarity(s.tools, have)
-		if holders > 0 {
-			rare = min(rare, rarity(s.tools, holders))
-		}
-		found = true
-		for i, part := range s.parts {
-			for _, word := range part.Index.exact(other.stem) {
-				p.matches[i] = append(p.matches[i], match{word, other.factor, t.weight * other.factor * rare})
-			}
-		}
+		found = s.collect(p, t.weight, other.factor, func(x *Index) []int { return x.exact(other.stem) }, 0) > 0 || found
 	}
 	return found
 }
@@ -338,7 +313,6 @@ const (
 	titleMinimum = float32(0.75) // of a score when the query asks for nothing of the title
 	factorTitle  = float32(2)    // of a title that says what the query says, and no more
 	weightVerb   = float32(0.75) // of a verb in a title, compared with a noun
-	factorForm   = float32(0.7)  // of one thing in place of several, and the reverse
 	shareUsed    = float32(0.5)  // of its title that counts as asked for, of a tool that was used after one of the words
 
 	factorDeprecated = float32(0.5)
@@ -348,41 +322,15 @@ const (
 type titleWord struct {
 	word uint32
 	verb bool
-	form wordForm
-}
-
-// wordForm is whether a noun means one thing or several.
-type wordForm uint8
-
-// Forms of words.
-const (
-	anyForm wordForm = iota
-	singularForm
-	pluralForm
-)
-
-func formOf(word string) wordForm {
-	if len(word) < 4 || hasAnySuffix(word, "ss", "us", "is") {
-		return anyForm
-	}
-	if singular(word) != word {
-		return pluralForm
-	}
-	return singularForm
 }
 
 // title notes the words of a tool's title, or of its name if it has none.
 func (b *builder) title(info *tool.Info) {
-	text, v := info.Title, vocabulary()
-	text = cmp.Or(text, info.Name)
 	start := len(b.titles)
-	words(text, func(word string) {
-		if filler[word] || v.common[word] {
-			return
-		}
+	words(cmp.Or(info.Title, info.Name), func(word string) {
 		root := stem(word)
-		one := titleWord{word: b.id(root), verb: v.verbs[root], form: formOf(word)}
-		if !slices.ContainsFunc(b.titles[start:], func(t titleWord) bool { return t.word == one.word }) {
+		one := titleWord{b.id(root), vocabulary().verbs[root]}
+		if !filler[word] && !slices.Contains(b.titles[start:], one) {
 			b.titles = append(b.titles, one)
 		}
 	})
@@ -397,23 +345,15 @@ func (x *Index) titleOf(tool int) []titleWord {
 	return x.titles[start:x.ends[tool]]
 }
 
-// asked is how surely a word is meant by the query, from 0 to 1, and in which form.
-type asked struct {
-	factor float32
-	form   wordForm
-}
-
-// ask notes which indexed words of a part are meant by the query. The result is valid
+// ask notes how surely the indexed words of a part are meant by the query. The result is valid
 // until the next call, and answered must be called before that.
-func (s *search) ask(part int, probes []probe) []asked {
+func (s *search) ask(part int, probes []probe) []float32 {
 	if words := len(s.parts[part].Index.words); len(s.asked) < words {
-		s.asked = make([]asked, words)
+		s.asked = make([]float32, words)
 	}
 	for i := range probes {
 		for _, m := range probes[i].matches[part] {
-			if m.factor > s.asked[m.word].factor {
-				s.asked[m.word] = asked{m.factor, probes[i].form}
-			}
+			s.asked[m.word] = max(s.asked[m.word], m.factor)
 		}
 	}
 	return s.asked
@@ -423,7 +363,7 @@ func (s *search) ask(part int, probes []probe) []asked {
 func (s *search) answered(part int, probes []probe) {
 	for i := range probes {
 		for _, m := range probes[i].matches[part] {
-			s.asked[m.word] = asked{}
+			s.asked[m.word] = 0
 		}
 	}
 }
@@ -431,17 +371,14 @@ func (s *search) answered(part int, probes []probe) {
 // titleShare is how much of a tool's title the query asks for, from 0 to 1: a tool that
 // does just what is asked comes before one that does something more special. Who asks for
 // things need not say that they are to be listed.
-func (x *Index) titleShare(tool int, query []asked) float32 {
+func (x *Index) titleShare(tool int, query []float32) float32 {
 	sum, total := float32(0), float32(0)
 	for _, t := range x.titleOf(tool) {
-		q, weight := query[t.word], float32(1)
-		switch {
-		case t.verb:
+		weight := float32(1)
+		if t.verb {
 			weight = weightVerb
-		case q.form != anyForm && t.form != anyForm && q.form != t.form:
-			q.factor *= factorForm
 		}
-		sum += weight * q.factor
+		sum += weight * query[t.word]
 		total += weight
 	}
 	if total == 0 {
@@ -453,7 +390,7 @@ func (x *Index) titleShare(tool int, query []asked) float32 {
 // aptness is how well a tool fits beyond the words that match: how much of its title the
 // query asks for, or after how much of the query it was used before. covered is how much of
 // the query the tool covers.
-func (s *search) aptness(part, tool int, query []asked, covered float32) float32 {
+func (s *search) aptness(part, tool int, query []float32, covered float32) float32 {
 	share := s.parts[part].Index.titleShare(tool, query)
 	if used := s.share[[2]uint32{uint32(part), uint32(tool)}]; used > 0 {
 		share = max(share, shareUsed+(1-shareUsed)*used)
@@ -468,55 +405,12 @@ type ranked struct {
 	part, tool int
 }
 
-func (a ranked) before(b ranked) bool {
-	switch {
-	case a.score != b.score:
-		return a.score > b.score
-	case a.part != b.part:
-		return a.part < b.part
-	default:
-		return a.tool < b.tool
+// offer adds a tool to the best so far, which are best first; equal ones stay in catalog order.
+func (s *search) offer(best []ranked, r ranked) []ranked {
+	at := sort.Search(len(best), func(i int) bool { return best[i].score < r.score })
+	if at == s.limit {
+		return best
 	}
-}
-
-// ranking holds the best tools so far, as a heap with the worst on top.
-type ranking struct {
-	limit int
-	best  []ranked
-}
-
-func (r *ranking) offer(c ranked) {
-	switch {
-	case len(r.best) < r.limit:
-		heap.Push(r, c)
-	case c.before(r.best[0]):
-		r.best[0] = c
-		heap.Fix(r, 0)
-	}
-}
-
-// hits empties the ranking, best first.
-func (r *ranking) hits(parts []Part) []Hit {
-	slices.SortFunc(r.best, func(a, b ranked) int {
-		if a.before(b) {
-			return -1
-		}
-		return 1
-	})
-	hits := make([]Hit, len(r.best))
-	for i, k := range r.best {
-		hits[i] = Hit{Info: parts[k.part].Tools[k.tool], Score: float64(k.score)}
-	}
-	return hits
-}
-
-func (r *ranking) Len() int           { return len(r.best) }
-func (r *ranking) Less(i, j int) bool { return r.best[j].before(r.best[i]) }
-func (r *ranking) Swap(i, j int)      { r.best[i], r.best[j] = r.best[j], r.best[i] }
-func (r *ranking) Push(x any)         { r.best = append(r.best, x.(ranked)) }
-
-func (r *ranking) Pop() any {
-	last := r.best[len(r.best)-1]
-	r.best = r.best[:len(r.best)-1]
-	return last
+	best = slices.Insert(best, at, r)
+	return best[:min(len(best), s.limit)]
 }

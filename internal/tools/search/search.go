@@ -84,7 +84,7 @@ type search struct {
 	named   []bool                // of each tool: a word matched that says what it is about
 	fit     float32               // how much of a text the best tool covers by words, from 0 to 1
 	near    float32               // how near the nearest tool is by meaning
-	asked   []asked               // of the part under way, by word
+	asked   []float32             // how surely a word of the part under way is meant
 	share   map[[2]uint32]float32 // of the text under way that a tool was used after, by part and tool
 }
 
@@ -92,7 +92,7 @@ func (s *search) run(texts []string) Result {
 	var read []string
 	var all [][]float32
 	for _, text := range texts[:min(len(texts), MostTexts)] {
-		text = withoutData(cut(text, longestQuery))
+		text = withKinds(cut(text, longestQuery))
 		if one := s.score(text); one != nil {
 			read, all = append(read, text), append(all, one)
 		}
@@ -109,17 +109,19 @@ func (s *search) run(texts []string) Result {
 // result makes the hits of the best scores.
 func (s *search) result(scores []float32, texts []string) Result {
 	s.dropVague(scores)
-	best := ranking{limit: s.limit}
+	var best []ranked
 	r := Result{}
 	for n, p := range s.parts {
 		for i := range p.Tools {
 			if at := s.offsets[n] + i; scores[at] > 0 {
 				r.Total++
-				best.offer(ranked{scores[at], n, i})
+				best = s.offer(best, ranked{scores[at], n, i})
 			}
 		}
 	}
-	r.Hits = best.hits(s.parts)
+	for _, k := range best {
+		r.Hits = append(r.Hits, Hit{Info: s.parts[k.part].Tools[k.tool], Score: float64(k.score)})
+	}
 	r.Weak = s.fit < leastFit && s.near < leastNear
 	r.Foreign = r.Weak && s.isForeign(texts)
 	distinguish(r.Hits)
@@ -167,9 +169,6 @@ type term struct {
 // weightCommon is the weight of words that say little.
 const weightCommon = float32(0.3)
 
-// mostGap is how many words may stand within a phrase such as "throw it away".
-const mostGap = 3
-
 // token is one word as it stands in a query.
 type token struct {
 	typed, stem string
@@ -185,7 +184,7 @@ func terms(query string, limit int) []term {
 	seen := map[string]bool{}
 	for i := range tokens {
 		if p := v.phraseAt(tokens, i); p != nil {
-			found = append(found, v.phraseTerm(p, tokens, i))
+			found = append(found, term{weight: 1, means: p.means})
 		}
 		t := tokens[i]
 		if t.used || seen[t.stem] {
@@ -221,7 +220,7 @@ var apostrophes = strings.NewReplacer("'", "", "’", "")
 func (v *knownWords) wordTerm(t token) term {
 	weight := float32(1)
 	switch {
-	case filler[t.typed]:
+	case filler[t.typed] || isNumber(t.typed):
 		weight = 0
 	case v.common[t.typed]:
 		weight = weightCommon
@@ -244,15 +243,6 @@ func (v *knownWords) phraseAt(tokens []token, at int) *phrase {
 			}
 			return p
 		}
-		if !p.split {
-			continue
-		}
-		for gap := 1; gap <= mostGap && at+1+gap < len(tokens); gap++ {
-			if tokens[at+1+gap].stem == p.words[1] && !tokens[at+1+gap].used {
-				tokens[at].used, tokens[at+1+gap].used = true, true
-				return p
-			}
-		}
 	}
 	return nil
 }
@@ -267,18 +257,6 @@ func matchesAt(tokens []token, words []string) bool {
 		}
 	}
 	return true
-}
-
-// phraseTerm is a phrase as a term. Words in it that say something by themselves count as
-// well.
-func (v *knownWords) phraseTerm(p *phrase, tokens []token, at int) term {
-	t := term{weight: 1, means: p.means}
-	for i := range p.words {
-		if word := tokens[at+i]; word.used && word.stem == p.words[i] && !filler[word.typed] && !v.common[word.typed] && !v.verbs[word.stem] && !particles[word.typed] {
-			t.means = addAlternatives([]alternative{{word.stem, 1}}, t.means)
-		}
-	}
-	return t
 }
 
 // normalize makes the best score the given one.

@@ -65,36 +65,16 @@ func TestEverydayWordsFindTools(t *testing.T) {
 	}
 }
 
-// TestSavingToATextFileIsWriting checks that what is saved under a path of a text file is
-// written as a file, unlike other documents.
-func TestSavingToATextFileIsWriting(t *testing.T) {
-	t.Parallel()
-	l := NewLexicon()
-	parts := []Part{partOf(l, append(sample, "ppt.save_presentation: Save a presentation to a file.", "browser.save_as_pdf: Save the page as a PDF file.")...)}
-	for query, want := range map[string]string{
-		"Save it to /tmp/notes/today.md":           "fs.write_file",
-		"a report about it, saved at out/data.csv": "fs.write_file",
-		"Save it as /tmp/talk.pptx":                "ppt.save_presentation",
-		"Save the page":                            "browser.save_as_pdf",
-	} {
-		if got := found(Run(Query{Texts: []string{query}}, parts, l)); len(got) == 0 || got[0] != want {
-			t.Errorf("%s: found %v, want %s first", query, got, want)
-		}
-	}
-}
-
-func TestDataOfATaskIsNotSearched(t *testing.T) {
+func TestOfPathsAndAddressesTheKindIsSearched(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`write "delete all files" there`:    "write   there",
 		"read /root/excel/people_data.xlsx": "read  file excel ",
-		"\"quoted\"":                        "\"quoted\"",
 		"yes and/or no":                     "yes and/or no",
 		"see https://www.youtube.com/w?v=1": "see  url youtube.com ",
-		"note (not this) [nor this] here":   "note     here",
+		"post to http://localhost":          "post to  url localhost ",
 		"look at notes.md":                  "look at  file markdown ",
 	} {
-		if got := withoutData(text); got != want {
+		if got := withKinds(text); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
@@ -130,6 +110,35 @@ func TestSpecialToolsNeedSpecificWords(t *testing.T) {
 	}
 	if got := found(Run(Query{Texts: []string{"list jobs"}}, parts, l)); got[0] != "job_list" {
 		t.Errorf("list jobs: found %v", got)
+	}
+}
+
+func TestQuestionsInOtherLanguages(t *testing.T) {
+	t.Parallel()
+	l := NewLexicon()
+	parts := []Part{partOf(l, sample...)}
+	for query, want := range map[string]bool{
+		"zeige mir das Wetter von morgen in Berlin bitte": true,
+		"muéstrame el tiempo de mañana en Madrid":         true,
+		"montre moi la météo de demain à Paris":           true,
+		"покажи погоду на завтра":                         true,
+		"book a table for two in Los Angeles":             false,
+		"who won the game last night":                     false,
+		"zzzz":                                            false,
+	} {
+		if r := Run(Query{Texts: []string{query}}, parts, l); r.Foreign != want {
+			t.Errorf("%s: foreign is %v, weak %v, found %v", query, r.Foreign, r.Weak, found(r))
+		}
+	}
+}
+
+// TestNumbersAreValues checks that a number of a question finds no name that has it.
+func TestNumbersAreValues(t *testing.T) {
+	t.Parallel()
+	l := NewLexicon()
+	parts := []Part{partOf(l, append(sample, "cars.rental_3_find: Find cars.", "math.product: Multiplication of numbers.")...)}
+	if got := found(Run(Query{Texts: []string{"multiplication of 3 and 2"}}, parts, l)); len(got) == 0 || got[0] != "math.product" || slices.Contains(got, "cars.rental_3_find") {
+		t.Errorf("found %v", got)
 	}
 }
 

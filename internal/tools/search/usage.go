@@ -3,6 +3,7 @@ package search
 import (
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -26,13 +27,16 @@ const (
 	longestNumeric = 4 // letters of a word with digits, such as k8s: longer ones are data
 )
 
+// quoted is what Words leaves out. It takes a while to compile, and so is when it is used first.
+var quoted = lazyregexp.New("\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|`[^`\n]{0,400}`|\\B'[^'\n]{0,200}'\\B|\\([^()\n]{0,400}\\)|\\[[^\\[\\]\n]{0,400}\\]|\\{[^{}\n]{0,400}\\}")
+
 // Words returns the words of a search that say what is searched for, each once, in the form
 // in which words are compared. Quoted text, addresses and numbers are data and left out.
 func Words(texts []string) []string {
 	var found []string
 	seen := map[string]bool{}
 	for _, text := range texts[:min(len(texts), MostTexts)] {
-		for _, t := range terms(withoutData(cut(text, longestQuery)), mostQueryWords) {
+		for _, t := range terms(quoted().ReplaceAllString(withKinds(cut(text, longestQuery)), " "), mostQueryWords) {
 			if t.stem == "" || t.weight < 1 || filler[t.typed] || seen[t.stem] || len(found) == mostWords || isData(t.typed) {
 				continue
 			}
@@ -44,8 +48,11 @@ func Words(texts []string) []string {
 }
 
 func isData(word string) bool {
-	return strings.ContainsAny(word, "0123456789") && (len(word) > longestNumeric || strings.Trim(word, "0123456789") == "")
+	return strings.ContainsAny(word, "0123456789") && (len(word) > longestNumeric || isNumber(word))
 }
+
+// isNumber reports whether a word is a value rather than a word.
+func isNumber(word string) bool { return strings.Trim(word, "0123456789") == "" }
 
 // used is a tool of a part that was called after searches with a term.
 type used struct {

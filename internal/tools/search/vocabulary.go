@@ -41,7 +41,6 @@ type alternative struct {
 // phrase is several words that mean something together.
 type phrase struct {
 	words []string // stems
-	split bool     // other words may stand before the last one, as in "throw it away"
 	means []alternative
 }
 
@@ -102,8 +101,7 @@ func (v *knownWords) means(text, meaning string, factor float32) {
 		v.single[stems[0]] = addAlternatives(v.single[stems[0]], means)
 		return
 	}
-	last := stems[len(stems)-1]
-	v.phrases[stems[0]] = append(v.phrases[stems[0]], phrase{stems, len(stems) == 2 && particles[last], means})
+	v.phrases[stems[0]] = append(v.phrases[stems[0]], phrase{stems, means})
 }
 
 // addAlternatives appends those that are new; earlier ones are surer.
@@ -115,9 +113,6 @@ func addAlternatives(to, more []alternative) []alternative {
 	}
 	return to
 }
-
-// particles make another verb of the one before.
-var particles = wordSet("out away off up down back on in into onto over together aside forward apart")
 
 // dataLines are the lines of a file without comments.
 func dataLines(text string) func(yield func(string) bool) {
