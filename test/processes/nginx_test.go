@@ -66,6 +66,9 @@ server {
 }`, front.name, nodes[0].Address, nodes[1].Address, front.upstream, front.Address, front.location)
 	}
 	startNginx(t, sites.String())
+	for _, front := range fronts {
+		front.awaitAnswer(t, nodes[0])
+	}
 
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup

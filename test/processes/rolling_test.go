@@ -172,9 +172,11 @@ func evalAt(c *clusterNode, code string) error {
 	return c.Call("lua_eval", map[string]any{"code": code}, &answer)
 }
 
-// sayAt sends a chat message to a node and checks the answer.
+// sayAt sends a chat message to a node and checks the answer. Each node has a user of its own:
+// a message that waits behind another of its user is answered by the next node, and its sender
+// is told so.
 func sayAt(ctx context.Context, c *clusterNode, n int) error {
-	body, err := json.Marshal(map[string]string{"client_id": "rolling", "user_id": "ann", "message": messageText("ann", n)})
+	body, err := json.Marshal(map[string]string{"client_id": "rolling", "user_id": "user of " + c.name, "message": messageText("ann", n)})
 	if err != nil {
 		return err
 	}
