@@ -78,6 +78,7 @@ func ownerSecret(ctx context.Context, proc *process, settings *settingFlags, add
 	}
 	loaded, err := settings.loadQuietly(proc, nil)
 	if err != nil { // commands with --server need no configuration
+		fmt.Fprintf(proc.Stderr, "warning: the owner's secret is not used: %v\n", err)
 		return secret.Text{}
 	}
 	if _, err := attach.At(ctx, placeOf(loaded, proc.Env), at.Port()); err != nil {

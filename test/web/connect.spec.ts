@@ -257,7 +257,7 @@ test('a tool takes its arguments as JSON, is copied as a command, and lists its 
   await expect(page.getByRole('heading', { level: 1, name: 'Traces' })).toBeVisible()
 
   await open(page, 'tools/files.read_text_file')
-  await expect(page.getByRole('link', { name: 'OpenAPI document of files' })).toHaveAttribute('href', '/openapi.json?namespace=files')
+  await expect(page.getByRole('link', { name: 'OpenAPI document of files' })).toHaveAttribute('href', './openapi.json?namespace=files')
   await page.getByRole('button', { name: 'Try it' }).click()
   await expect(page.locator('.field').filter({ hasText: 'path' }).getByRole('alert')).toHaveText('This field is required.')
   await expect(page.getByLabel(/^path/)).toBeFocused()
