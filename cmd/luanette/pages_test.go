@@ -120,7 +120,7 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "luanette.service")
-	unit = strings.ReplaceAll(unit, "/usr/local/bin/luanette", program)
+	unit = strings.ReplaceAll(unit, "/usr/bin/luanette", program)
 	if err := os.WriteFile(file, []byte(unit), 0o644); err != nil {
 		t.Fatal(err)
 	}
