@@ -65,17 +65,22 @@ func TestKillsLeaveNothing(t *testing.T) {
 		}
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInstallInAnotherProcess$")
 		cmd.Env = append(begun.Install, killed+"="+string(text))
+		installer := make(chan int, 1)
 		end := killAt(from, n, func() {
 			targets := inFolder(folder) // npm
 			if n%2 == 0 {
-				targets = []int{cmd.Process.Pid}
+				targets = []int{<-installer}
 			}
 			for _, pid := range targets {
 				hit++
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		})
-		_ = cmd.Run() // it was killed, or npm was, or neither in time
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		installer <- cmd.Process.Pid
+		_ = cmd.Wait() // it was killed, or npm was, or neither in time
 		end()
 		if record, known := s.Find(request(t, begun)); known && !exists(s.path(record.Folder, "node_modules", "dep", "index.js")) {
 			t.Errorf("%d: recorded but not complete: %+v", n, record)
