@@ -24,8 +24,9 @@ import (
 )
 
 // limit is the largest allowed size of the binary in bytes; the sandbox, APIs, the page and
-// people have brought it here. The goal is 50 MB.
-const limit = 64_000_000
+// people have brought it here, and since then the table of words of the search (1.6 MB) and
+// the documentation (0.7 MB). The goal is 56 MB.
+const limit = 67_000_000
 
 // perFunction is the size of a function's entries in the table of functions, on average.
 const perFunction = 330
