@@ -110,9 +110,16 @@ test('a call that waits is decided where it was made, and a job shows what it di
   await expect(entries.nth(1)).toContainText('Called gallery.tree')
   await expect(entries.nth(1)).toContainText('wait')
 
+  // What a script does after the decision is part of it, whoever decided.
+  await call('execute_code', { language: 'lua', code: 'mcp.gallery.tree{}\nreturn mcp.gallery.words{}' })
+  await expect(entries.nth(2)).toContainText('and waits for you')
+  await entries.nth(2).getByRole('button', { name: 'Allow a' }).click()
+  await expect(entries.nth(2).locator('.inner')).toContainText('gallery.tree')
+  await expect(entries.nth(2).locator('.inner')).toContainText('gallery.words')
+
   const { hash } = await front.call('script_store', { content: 'function main() return mcp.gallery.words{} end' })
   await call('lua_execute', { script_hash: hash })
-  await expect(entries.nth(2)).toContainText('Started a job')
-  await entries.nth(2).locator('.what').click()
-  await expect(entries.nth(2).locator('.inner')).toContainText('gallery.words')
+  await expect(entries.nth(3)).toContainText('Started a job')
+  await entries.nth(3).locator('.what').click()
+  await expect(entries.nth(3).locator('.inner')).toContainText('gallery.words')
 })

@@ -88,17 +88,6 @@ func Approved(ctx context.Context) (ref Ref, ok bool) {
 	return ref, ok
 }
 
-type resumedKey struct{}
-
-// WithResumed returns ctx for a call that is made after the client that asked for it had an
-// answer: that it waits for approval.
-func WithResumed(ctx context.Context) context.Context {
-	return context.WithValue(ctx, resumedKey{}, true)
-}
-
-// Resumed reports whether ctx is for such a call.
-func Resumed(ctx context.Context) bool { return ctx.Value(resumedKey{}) != nil }
-
 // StatusPending is the status in the result of a call that waits for approval.
 const StatusPending = "pending_approval"
 

@@ -12,8 +12,19 @@ type Origin struct {
 	Job  string  // id of the job; "" if it is part of none
 	Name string  // of the job's script
 
+	// Asker is the client that asked for it, if somebody else has it go on.
+	Asker *Asker
+
 	outer  *Origin
 	waited atomic.Int64
+}
+
+// Asker is the client of a run that goes on after the client had an answer: that the run
+// waits for approval.
+type Asker struct {
+	ID    string  `json:"id,omitempty"` // of the Caller
+	Agent string  `json:"agent,omitempty"`
+	Call  [8]byte `json:"call"` // the client's
 }
 
 type originKey struct{}
@@ -27,9 +38,26 @@ func WithJob(ctx context.Context, id, name string) context.Context {
 func WithCall(ctx context.Context, call [8]byte) context.Context {
 	inner := &Origin{Call: call, outer: OriginOf(ctx)}
 	if inner.outer != nil {
-		inner.Job, inner.Name = inner.outer.Job, inner.outer.Name
+		inner.Job, inner.Name, inner.Asker = inner.outer.Job, inner.outer.Name, inner.outer.Asker
 	}
 	return context.WithValue(ctx, originKey{}, inner)
+}
+
+// AskerOf is the client of what caller has asked for in ctx.
+func AskerOf(ctx context.Context, caller *Caller) *Asker {
+	switch o := OriginOf(ctx); {
+	case o == nil || caller == nil:
+		return nil
+	case o.Asker != nil:
+		return o.Asker
+	default:
+		return &Asker{ID: caller.ID, Agent: caller.Agent, Call: o.Call}
+	}
+}
+
+// WithAsker returns ctx for what goes on as part of that client's call.
+func WithAsker(ctx context.Context, a *Asker) context.Context {
+	return context.WithValue(ctx, originKey{}, &Origin{Call: a.Call, Asker: a})
 }
 
 // OriginOf returns what ctx is part of, or nil.

@@ -26,8 +26,9 @@ type Activity struct {
 	Own    bool // a read of our own page, or for a plan
 	Detail Detail
 
+	client  string // the connection or user behind it: whoever asked, not who decided
+	agent   string
 	session string // public name of the client's session or the job; "" if it has none
-	resumed bool   // it was approved, and is made without its caller
 	title   string // what the call says about the purpose of the session
 }
 
@@ -58,22 +59,30 @@ func (l *Log) activityOf(ctx context.Context, i *tool.Invocation) *Activity {
 		return nil
 	}
 	a := &Activity{Own: isOwn(ctx, i), Detail: Detail{Sent: int64(len(i.Args)), Job: i.Result.Task}}
-	caller := i.Call.Caller
-	if caller != nil && strings.HasPrefix(caller.ID, "session:") && !tool.Resumed(ctx) {
-		a.session = caller.ID
+	if caller := i.Call.Caller; caller != nil {
+		a.setClient(caller.ID, caller.Agent)
 	}
 	if origin := tool.OriginOf(ctx); origin != nil {
 		a.setOrigin(origin, i.Relayed)
 	}
-	a.resumed = tool.Resumed(ctx)
 	if scope := tool.ScopeOf(ctx); scope == nil || !scope.HideArgs {
 		a.describe(i)
 	}
 	return a
 }
 
+func (a *Activity) setClient(id, agent string) {
+	a.client, a.agent, a.session = id, agent, ""
+	if strings.HasPrefix(id, "session:") {
+		a.session = id
+	}
+}
+
 // setOrigin adds what the call is part of. The origin is the call's own, unless it was relayed.
 func (a *Activity) setOrigin(origin *tool.Origin, relayed bool) {
+	if asker := origin.Asker; asker != nil {
+		a.setClient(asker.ID, asker.Agent)
+	}
 	if origin.Job != "" {
 		a.session, a.title = jobSession+origin.Job, origin.Name
 	}
@@ -181,15 +190,25 @@ func scanSession(from db.Scanner) (s Session, err error) {
 
 // addActivity gives new rows their sessions, and counts them there.
 func (s *Store) addActivity(ctx context.Context, tx *db.Tx, entries []Entry, rows []newRow) error {
-	counted := countedSessions{byGroup: map[string]*Session{}, byID: map[string]*Session{}, asked: map[string]*Session{}}
+	sessions := map[string]*Session{} // by group
 	for i := range entries {
 		e := &entries[i]
 		if e.Activity == nil {
 			continue
 		}
-		found, err := counted.sessionOf(ctx, tx, e)
-		if err != nil {
-			return err
+		group := e.group()
+		found := sessions[group]
+		if found == nil || e.At.Sub(found.Latest) > sessionGap && e.Activity.session == "" {
+			if found != nil {
+				if err := found.store(ctx, tx); err != nil {
+					return err
+				}
+			}
+			var err error
+			if found, err = sessionOf(ctx, tx, e, group); err != nil {
+				return err
+			}
+			sessions[group] = found
 		}
 		found.count(e)
 		detail, _ := json.Marshal(e.Activity.Detail) // previews are valid JSON
@@ -198,7 +217,7 @@ func (s *Store) addActivity(ctx context.Context, tx *db.Tx, entries []Entry, row
 			rows[i].own = 1
 		}
 	}
-	for _, found := range counted.byID {
+	for _, found := range sessions {
 		if err := found.store(ctx, tx); err != nil {
 			return err
 		}
@@ -206,65 +225,27 @@ func (s *Store) addActivity(ctx context.Context, tx *db.Tx, entries []Entry, row
 	return nil
 }
 
-// countedSessions are those of the entries that are stored together, each once.
-type countedSessions struct {
-	byGroup, byID map[string]*Session
-	asked         map[string]*Session // in which a call needed approval, by who and for what
-}
-
-// sessionOf finds the session of an entry, or makes it.
-func (c *countedSessions) sessionOf(ctx context.Context, tx *db.Tx, e *Entry) (*Session, error) {
-	group, call := e.group(), e.Who+" "+e.Subject
-	found := c.byGroup[group]
-	if e.Activity.resumed && c.asked[call] != nil {
-		found = c.asked[call]
-	}
-	if found == nil || e.At.Sub(found.Latest) > sessionGap && e.Activity.session == "" && !e.Activity.resumed {
-		stored, err := storedSession(ctx, tx, e, group)
-		if err != nil {
-			return nil, err
-		}
-		if found = c.byID[stored.ID]; found == nil {
-			found = stored
-		}
-		c.byGroup[group], c.byID[found.ID] = found, found
-	}
-	if e.Decision == "ask" {
-		c.asked[call] = found
-	}
-	return found, nil
-}
-
 // group is what entries of one session have in common.
 func (e *Entry) group() string {
 	if e.Activity.session != "" {
 		return e.Activity.session + " " + e.Who
 	}
-	group := strings.Join([]string{e.Who, e.For, e.Client, e.Agent}, " ")
-	if e.Activity.resumed {
-		group += " " + e.Subject
-	}
-	return group
+	return strings.Join([]string{e.Who, e.For, e.Activity.client, e.Activity.agent}, " ")
 }
 
-// storedSession finds the session of an entry in the database, or makes it.
-func storedSession(ctx context.Context, tx *db.Tx, e *Entry, group string) (*Session, error) {
-	query, args := `SELECT `+sessionColumns+` FROM audit_sessions WHERE grouped = $1 AND latest >= $2 ORDER BY latest DESC LIMIT 1`,
-		[]any{column(group), e.At.Add(-sessionGap).UnixMicro()}
-	switch {
-	case e.Activity.session != "":
-		args[1] = int64(0)
-	case e.Activity.resumed: // the session in which the call was asked for
-		query = `SELECT ` + sessionColumns + ` FROM audit_sessions WHERE who = $1 AND asked > 0 AND id IN
-			(SELECT session FROM audit_log WHERE session = audit_sessions.id AND subject = $2 AND decision = 'ask') ORDER BY latest DESC LIMIT 1`
-		args = []any{column(e.Who), column(e.Subject)}
+// sessionOf finds the session of an entry, or makes it.
+func sessionOf(ctx context.Context, tx *db.Tx, e *Entry, group string) (*Session, error) {
+	since := e.At.Add(-sessionGap).UnixMicro()
+	if e.Activity.session != "" {
+		since = 0
 	}
-	found, err := scanSession(tx.QueryRow(ctx, query, args...))
+	found, err := scanSession(tx.QueryRow(ctx, `SELECT `+sessionColumns+` FROM audit_sessions WHERE grouped = $1 AND latest >= $2 ORDER BY latest DESC LIMIT 1`,
+		column(group), since))
 	if !errors.Is(err, sql.ErrNoRows) {
 		return &found, err
 	}
 	return &Session{
-		ID: e.newSessionID(group), grouped: column(group), Who: column(e.Who), Name: column(e.Name), Org: column(e.Org), Agent: column(e.Agent),
+		ID: e.newSessionID(group), grouped: column(group), Who: column(e.Who), Name: column(e.Name), Org: column(e.Org), Agent: column(e.Activity.agent),
 		Began: e.At, Latest: e.At,
 	}, nil
 }

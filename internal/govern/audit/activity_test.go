@@ -153,24 +153,25 @@ func TestCallsOfACall(t *testing.T) {
 }
 
 // TestApprovedCallsAreWhereTheyWereAskedFor checks that a call is in the session that asked for
-// approval, whether or not it was stored together with the request.
+// approval, whoever decides.
 func TestApprovedCallsAreWhereTheyWereAskedFor(t *testing.T) {
 	t.Parallel()
-	for _, stored := range []bool{false, true} {
+	for _, client := range []string{"session:1", ""} {
 		l := openActivity(t, dbtest.Open(t, dbtest.SQLite(t)))
-		asks := invocation("files", "write", "session:1", `{}`, `{"structuredContent":{"status":"pending_approval","approval":{"approval_id":"a-1"}}}`)
+		asks := invocation("files", "write", client, `{}`, `{"structuredContent":{"status":"pending_approval","approval":{"approval_id":"a-1"}}}`)
 		asks.Asked = true
-		l.call(t.Context(), asks)
-		if stored {
-			l.sessions(principal.Local(), audit.SessionFilter{})
-		}
-		made := invocation("files", "write", "", `{}`, `{}`)
-		made.Call.Caller = &tool.Caller{ID: "session:2", Agent: "luanette-hud 1"} // who decides
-		l.call(tool.WithResumed(t.Context()), made)
+		var asker *tool.Asker
+		l.call(span(t.Context()), asks, func(ctx context.Context) { asker = tool.AskerOf(ctx, asks.Call.Caller) })
+		made := invocation("files", "write", "session:2", `{}`, `{}`) // of who decides
+		made.Call.Caller.Agent = "luanette-hud 1"
+		l.call(span(tool.WithAsker(t.Context(), asker)), made)
 		list := l.sessions(principal.Local(), audit.SessionFilter{})
-		_, steps, err := l.log.Steps(t.Context(), "session:1", time.Time{}, false)
-		if err != nil || len(steps) != 2 || steps[0].Approval != "a-1" || steps[1].Approval != "" || len(list) != 1 || list[0].Asked != 1 || list[0].Calls != 1 {
-			t.Errorf("stored before: %v: %+v, steps %+v, %v", stored, list, steps, err)
+		if len(list) != 1 || list[0].Asked != 1 || list[0].Calls != 1 {
+			t.Fatalf("%q: sessions %+v", client, list)
+		}
+		_, steps, err := l.log.Steps(t.Context(), list[0].ID, time.Time{}, false)
+		if err != nil || len(steps) != 2 || steps[0].Approval != "a-1" || steps[1].Approval != "" || steps[1].Parent != steps[0].ID {
+			t.Errorf("%q: steps %+v, %v", client, steps, err)
 		}
 	}
 }

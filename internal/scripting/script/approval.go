@@ -225,11 +225,12 @@ type storedRun struct {
 	Turns   int64  `json:"turns,omitempty"`   // of the session at that time
 	Journal []byte `json:"journal"`           // its effects so far
 
-	Asker *principal.Principal `json:"asker,omitempty"` // whose run it is; nil means the local owner's
+	Asker  *principal.Principal `json:"asker,omitempty"` // whose run it is; nil means the local owner's
+	Client *tool.Asker          `json:"client,omitempty"`
 }
 
 func (a *ApprovedRun) stored(ctx context.Context) storedRun {
-	k := storedRun{Request: a.Request, Session: a.Session, Turns: a.Turns, Journal: a.journal}
+	k := storedRun{Request: a.Request, Session: a.Session, Turns: a.Turns, Journal: a.journal, Client: tool.AskerOf(ctx, a.Request.Caller)}
 	if who := principal.Of(ctx); who.ID != principal.LocalID {
 		k.Asker = &who
 	}
@@ -251,6 +252,9 @@ func (r *Runner) readStored(who host.RunInfo, stored []byte, q Request) (storedR
 func (k storedRun) as(ctx context.Context, r *Runner) (context.Context, error) {
 	if r.options.Flow != nil { // whoever decides has read the plan
 		ctx = r.options.Flow.Detach(ctx)
+	}
+	if k.Client != nil {
+		ctx = tool.WithAsker(ctx, k.Client)
 	}
 	if k.Asker == nil {
 		return principal.With(ctx, principal.Local()), nil

@@ -171,7 +171,7 @@ func (c DirectCall) attempt(call func(ctx context.Context) (tool.Result, error))
 func (r *Runner) directAttempt(q Request) (Attempt, error) {
 	c, err := readDirectCall(q.Source)
 	return c.attempt(func(ctx context.Context) (tool.Result, error) {
-		return r.options.Tools.Call(tool.WithResumed(ctx), tool.Call{Ref: c.Ref, Args: c.Args, Meta: c.Meta, Caller: q.Caller})
+		return r.options.Tools.Call(ctx, tool.Call{Ref: c.Ref, Args: c.Args, Meta: c.Meta, Caller: q.Caller})
 	}), err
 }
 
