@@ -33,7 +33,7 @@ type Command struct {
 	observe  func(confine.Note)
 	gateway  Gateway
 	launcher *Launcher    // of the gateway
-	starter  *Launcher    // notes that the program runs; nil: nobody does
+	starter  *Launcher    // knows that the program runs; nil: nobody does
 	shared   net.Listener // where the program has no network of its own
 	control  *net.UnixConn
 	served   sync.WaitGroup
@@ -168,12 +168,10 @@ func (c *Command) Start() error {
 		c.launcher.isRunning(c, true)
 	}
 	if c.policy == nil {
-		err := c.Cmd.Start()
-		if err != nil {
+		if err := c.starter.start(c); err != nil {
 			c.closeGateway()
 			return err
 		}
-		c.starter.note(c, true)
 		c.serveShared()
 		return nil
 	}
@@ -181,7 +179,6 @@ func (c *Command) Start() error {
 		c.closeGateway()
 		return fault.Wrap(fault.Unavailable, err, "sandbox of %s", c.name).WithHint("luanette doctor shows what the sandbox can do here; docs/sandbox.md")
 	}
-	c.starter.note(c, true)
 	c.serveShared()
 	c.served.Go(c.receiveNotes)
 	return nil
@@ -196,13 +193,13 @@ func (c *Command) begin() error {
 	}
 	c.ExtraFiles, c.control = []*os.File{theirs}, ours
 	if err = c.enterGroup(); err == nil {
-		err = c.Cmd.Start()
+		err = c.starter.start(c)
 	}
 	theirs.Close()
 	if err == nil {
 		if err = c.handOver(); err != nil {
 			_ = c.Process.Kill()
-			_ = c.Cmd.Wait()
+			_ = c.starter.wait(c)
 		}
 	}
 	if err != nil {
@@ -275,8 +272,7 @@ func (c *Command) End() {
 
 // Wait waits for the program's end, and that of its gateway.
 func (c *Command) Wait() error {
-	err := c.Cmd.Wait()
-	c.starter.note(c, false)
+	err := c.starter.wait(c)
 	c.leaveGroup()
 	c.closeGateway()
 	return err

@@ -73,6 +73,7 @@ type Launcher struct {
 	support Support
 	groups  *cgroups // nil: there are none
 
+	starting    sync.RWMutex // held for reading while a program starts
 	runningLock sync.Mutex
 	running     map[*Command]bool // those with a gateway
 	started     map[int]string    // the names of the profiles of all programs that run, by process id
@@ -177,21 +178,35 @@ func (l *Launcher) link(private folders, p profile.Profile) {
 	}
 }
 
-// note notes that a program runs, or has ended.
-func (l *Launcher) note(c *Command, runs bool) {
+// start starts the first process of a program and notes it. Started waits for both, so that
+// a program that connects to this process at once is known as one of ours.
+func (l *Launcher) start(c *Command) error {
 	if l == nil {
-		return
+		return c.Cmd.Start()
 	}
-	l.runningLock.Lock()
-	defer l.runningLock.Unlock()
-	if !runs {
+	l.starting.RLock()
+	defer l.starting.RUnlock()
+	err := c.Cmd.Start()
+	if err == nil {
+		l.runningLock.Lock()
+		defer l.runningLock.Unlock()
+		if l.started == nil {
+			l.started = map[int]string{}
+		}
+		l.started[c.Process.Pid] = c.name
+	}
+	return err
+}
+
+// wait waits for the end of a first process, which is none of ours from then on.
+func (l *Launcher) wait(c *Command) error {
+	err := c.Cmd.Wait()
+	if l != nil {
+		l.runningLock.Lock()
+		defer l.runningLock.Unlock()
 		delete(l.started, c.Process.Pid)
-		return
 	}
-	if l.started == nil {
-		l.started = map[int]string{}
-	}
-	l.started[c.Process.Pid] = c.name
+	return err
 }
 
 // Started returns the programs that run: the names of their profiles, by process id.
@@ -199,6 +214,8 @@ func (l *Launcher) Started() map[int]string {
 	if l == nil {
 		return nil
 	}
+	l.starting.Lock()
+	defer l.starting.Unlock()
 	l.runningLock.Lock()
 	defer l.runningLock.Unlock()
 	return maps.Clone(l.started)
