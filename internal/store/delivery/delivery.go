@@ -110,7 +110,7 @@ type Store struct {
 
 	mu       sync.Mutex
 	channels map[string]Channel
-	sending  map[string]int     // tries under way, by origin
+	sending  map[string]*load   // tries under way, by origin
 	wake     context.CancelFunc // ends the pause of Run
 }
 
@@ -122,7 +122,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
-	s := &Store{db: database, options: o, channels: map[string]Channel{}, sending: map[string]int{}, wake: func() {}}
+	s := &Store{db: database, options: o, channels: map[string]Channel{}, sending: map[string]*load{}, wake: func() {}}
 	return s, database.Migrate(ctx, "delivery", Migrations)
 }
 

@@ -205,6 +205,41 @@ func TestDeadReceiver(t *testing.T) {
 	stop()
 }
 
+// TestHangingDeliveries checks that what a receiver does not accept, try after try, does not
+// delay what else it gets.
+func TestHangingDeliveries(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	var refused atomic.Int32
+	const hanging = 20
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/well":
+		case refused.Add(1) <= hanging:
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			<-hold
+		}
+	}))
+	t.Cleanup(server.Close)
+	f := open(t, dbtest.Open(t, dbtest.In(t, t.TempDir())), clock.NewVirtual(began))
+	stop := f.run(t, delivery.Channel{Client: server.Client()})
+	defer stop()
+	defer close(hold)
+	for n := range hanging {
+		f.add(t, fmt.Sprintf("msg_%d", n), server.URL+"/hangs")
+		f.await(t, fmt.Sprintf("msg_%d", n), 1)
+	}
+	f.time.Advance(delivery.Pauses[0])
+	f.add(t, "msg_well", server.URL+"/well")
+	f.await(t, "msg_well", 1)
+	for n := range hanging {
+		if s := f.get(t, fmt.Sprintf("msg_%d", n)); len(s.Tries) != 1 {
+			t.Errorf("it waited for %+v", s)
+		}
+	}
+}
+
 // TestReplacedDelivery checks that receivers can tell a later outcome from an earlier one.
 func TestReplacedDelivery(t *testing.T) {
 	t.Parallel()

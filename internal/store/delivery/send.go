@@ -34,7 +34,25 @@ const (
 	// perOrigin is how many tries to one origin are under way at a time: one that does not
 	// answer delays no other.
 	perOrigin = 8
+	// againPerOrigin is how many of those were tried before: what a receiver never accepts does
+	// not delay what else it gets.
+	againPerOrigin = perOrigin / 2
 )
+
+// load is how many tries to an origin are under way.
+type load struct{ all, again int }
+
+func (l *load) count(again bool, n int) {
+	l.all += n
+	if again {
+		l.again += n
+	}
+}
+
+// full reports whether another try has to wait.
+func (l *load) full(again bool) bool {
+	return l.all >= perOrigin || again && l.again >= againPerOrigin
+}
 
 // Run sends what is due until ctx ends, and waits for the tries that have begun.
 func (s *Store) Run(ctx context.Context) {
@@ -70,6 +88,7 @@ func (s *Store) Wake() {
 // due is a delivery whose time has come.
 type due struct {
 	id, kind, url, origin string
+	again                 bool // it was tried before
 	body                  []byte
 	number, outcome       int
 	tries                 string
@@ -79,13 +98,9 @@ type due struct {
 // look again.
 func (s *Store) sendDue(ctx context.Context, tries *sync.WaitGroup) (wait time.Duration, err error) {
 	now := s.now()
-	args, busy := []any{now.UnixMicro()}, ""
-	for _, origin := range s.busy() {
-		args = append(args, origin)
-		busy += fmt.Sprintf(" AND origin <> $%d", len(args))
-	}
-	ready, err := db.Find(ctx, s.db, func(row db.Scanner) (d due, err error) { return d, row.Scan(&d.id, &d.kind, &d.origin) },
-		`SELECT id, kind, origin FROM deliveries WHERE next > 0 AND next <= $1`+busy+` ORDER BY next LIMIT 100`, args...)
+	busy, args := s.busy(now.UnixMicro())
+	ready, err := db.Find(ctx, s.db, func(row db.Scanner) (d due, err error) { return d, row.Scan(&d.id, &d.kind, &d.origin, &d.again) },
+		`SELECT id, kind, origin, number > 0 FROM deliveries WHERE next > 0 AND next <= $1`+busy+` ORDER BY next LIMIT 100`, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -97,14 +112,14 @@ func (s *Store) sendDue(ctx context.Context, tries *sync.WaitGroup) (wait time.D
 		}
 		taken, err := s.take(ctx, &d, now)
 		if err != nil || !taken {
-			s.end(d.origin)
+			s.end(&d)
 			if err != nil {
 				return 0, err
 			}
 			continue
 		}
 		tries.Go(func() {
-			defer s.end(d.origin)
+			defer s.end(&d)
 			s.try(ctx, &d)
 		})
 	}
@@ -129,34 +144,48 @@ func (s *Store) begin(d *due) (begun, busy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	channel, known := s.channels[d.kind]
-	if busy = s.sending[d.origin] >= perOrigin; busy || !known || channel.Ready != nil && !channel.Ready(d.id) {
+	to := s.sending[d.origin]
+	if to == nil {
+		to = &load{}
+	}
+	if busy = to.full(d.again); busy || !known || channel.Ready != nil && !channel.Ready(d.id) {
 		return false, busy
 	}
-	s.sending[d.origin]++
+	to.count(d.again, 1)
+	s.sending[d.origin] = to
 	return true, false
 }
 
-func (s *Store) end(origin string) {
+// end counts a try that has ended.
+func (s *Store) end(d *due) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sending[origin] == perOrigin {
-		s.wake() // others to this origin wait
+	to := s.sending[d.origin]
+	if to.full(true) {
+		s.wake() // others to this origin may wait
 	}
-	if s.sending[origin]--; s.sending[origin] == 0 {
-		delete(s.sending, origin)
+	if to.count(d.again, -1); to.all == 0 {
+		delete(s.sending, d.origin)
 	}
 }
 
-// busy are the origins to which nothing more is sent now.
-func (s *Store) busy() (origins []string) {
+// busy are the conditions, beside the time, of what is not sent now because its origin is busy.
+func (s *Store) busy(now int64) (conditions string, args []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for origin, n := range s.sending {
-		if n >= perOrigin {
-			origins = append(origins, origin)
+	args = []any{now}
+	for origin, to := range s.sending {
+		if !to.full(true) {
+			continue
 		}
+		args = append(args, origin)
+		conditions += fmt.Sprintf(" AND (origin <> $%d", len(args))
+		if !to.full(false) {
+			conditions += " OR number = 0"
+		}
+		conditions += ")"
 	}
-	return origins
+	return conditions, args
 }
 
 // take claims a delivery, unless another process did.
