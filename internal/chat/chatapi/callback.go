@@ -53,6 +53,7 @@ type Webhook struct {
 	Text       string    `json:"text,omitempty"`
 	Error      string    `json:"error,omitempty"`
 	Code       string    `json:"code,omitempty"`
+	RetryAfter int       `json:"retry_after_ms,omitempty" doc:"of an error: when to send the message again"`
 	Response   *Response `json:"response,omitempty"`
 }
 
@@ -126,8 +127,8 @@ func (d *Handler) callback(r *request) (Accepted, error) {
 	if err != nil {
 		return Accepted{}, err
 	}
-	if _, wanted := targetOf(t); !wanted {
-		return Accepted{}, fault.New(fault.Conflict, "the message was sent before without a callback").WithHint("GET /api/v1/chat/%s waits for its answer", t.ID)
+	if to, _ := targetOf(t); to.URL != q.CallbackURL {
+		return Accepted{}, fault.New(fault.Conflict, "the message was sent before with another callback, or none").WithHint("GET /api/v1/chat/%s waits for its answer", t.ID)
 	}
 	d.callBack(t)
 	return Accepted{t.ID, r.id, q.MessageKey}, nil
@@ -199,7 +200,7 @@ func Deliver(store *delivery.Store, now func() time.Time) func(context.Context, 
 		hook := Webhook{Type: "complete", Text: strings.Join(answer.Responses, "\n"), Response: &answer}
 		if failed != nil {
 			f, _ := failureOf(failure.OfTurn(failed))
-			hook = Webhook{Type: "error", Error: f.Message, Code: f.Code}
+			hook = Webhook{Type: "error", Error: f.Message, Code: f.Code, RetryAfter: f.RetryAfter}
 		}
 		body, err := json.Marshal(hook.of(t, to, now()))
 		if err != nil {

@@ -392,6 +392,7 @@ var words = map[failure.Kind]word{
 	failure.ModelBusy:    {http.StatusServiceUnavailable, "ModelUnavailableError", "MODEL_UNAVAILABLE", 5},
 	failure.ModelKey:     {http.StatusBadGateway, "ModelKeyError", "MODEL_KEY_REFUSED", 0},
 	failure.ModelUnset:   {http.StatusServiceUnavailable, "ModelConfigError", "MODEL_NOT_CONFIGURED", 0},
+	failure.ModelBroken:  {http.StatusBadGateway, "ClaudeAPIError", "CLAUDE_API_ERROR", 5},
 	failure.ModelFailed:  {http.StatusBadGateway, "ClaudeAPIError", "CLAUDE_API_ERROR", 0},
 	failure.ModelRefused: {http.StatusRequestEntityTooLarge, "ClaudeRequestTooLargeError", "CLAUDE_REQUEST_BODY_TOO_LARGE", 0},
 	failure.TimedOut:     {http.StatusGatewayTimeout, "TimeoutError", "TIMEOUT_ERROR", 0},

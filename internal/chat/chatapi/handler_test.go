@@ -744,9 +744,12 @@ func TestCallbackOnce(t *testing.T) {
 	if len(outcomes) > 0 {
 		t.Errorf("delivered again: %s", <-outcomes)
 	}
-	p.ask(t, "POST", "/api/v1/chat", strings.Replace(message, `"k"`, `"plain"`, 1))
-	if status, body, _ := p.ask(t, "POST", "/api/v1/chat/callback", strings.Replace(message, `"k"`, `"plain"`, 1)); status != 409 || !strings.Contains(body, "GET /api/v1/chat/msg_") {
-		t.Errorf("without a callback: %d %s", status, body)
+	plain := strings.Replace(message, `"k"`, `"plain"`, 1)
+	p.ask(t, "POST", "/api/v1/chat", plain)
+	for _, other := range []string{plain, strings.Replace(message, hooks.URL, hooks.URL+"/other", 1)} {
+		if status, body, _ := p.ask(t, "POST", "/api/v1/chat/callback", other); status != 409 || !strings.Contains(body, "GET /api/v1/chat/msg_") {
+			t.Errorf("sent before with another callback, or none: %d %s", status, body)
+		}
 	}
 }
 

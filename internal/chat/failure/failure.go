@@ -33,7 +33,8 @@ const (
 	ModelBusy    // overloaded, or cannot be reached
 	ModelKey     // the provider does not accept the key
 	ModelUnset   // there is no key, or no model
-	ModelFailed  // in another way
+	ModelBroken  // it failed, or its answer broke off, and may recover
+	ModelFailed  // in another way, as it would again
 	ModelRefused // what was sent is too long for the model
 	TimedOut
 	Unavailable
@@ -107,6 +108,8 @@ func ofModel(status int, code fault.Code) Kind {
 		return ModelRefused
 	case code == fault.Unavailable && (status == 0 || status == http.StatusServiceUnavailable || status == llm.StatusOverloaded):
 		return ModelBusy
+	case code == fault.Unavailable, code == fault.Upstream && status == 0:
+		return ModelBroken
 	case code == fault.NeedsAuth:
 		return ModelKey
 	case code == fault.Timeout:

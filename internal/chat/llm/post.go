@@ -343,6 +343,8 @@ func (f *failure) fault(who About, attempts int) *fault.Error {
 		return e.WithHint("the connection to the provider broke; send the message again, effects of tools that were called remain")
 	case e.Code == fault.Limit:
 		return e.WithHint("the conversation is too long for the model: start a new one, or ask for less at a time")
+	case e.Code == fault.Unavailable && f.status == http.StatusInternalServerError:
+		return e.WithHint("the provider failed; try again later")
 	case e.Code == fault.Unavailable, e.Code == fault.Timeout:
 		return e.WithHint("the provider is busy or unreachable; try again later")
 	default:

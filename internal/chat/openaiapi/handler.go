@@ -197,6 +197,7 @@ var words = map[failure.Kind]word{
 	failure.ModelBusy:    {http.StatusServiceUnavailable, "server_error", "model_unavailable", 5},
 	failure.ModelKey:     {http.StatusBadGateway, "server_error", "model_key_refused", 0},
 	failure.ModelUnset:   {http.StatusServiceUnavailable, "server_error", "model_not_configured", 0},
+	failure.ModelBroken:  {http.StatusBadGateway, "server_error", "model_error", 5},
 	failure.ModelFailed:  {http.StatusBadGateway, "server_error", "model_error", 0},
 	failure.ModelRefused: {http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", 0},
 	failure.TimedOut:     {http.StatusGatewayTimeout, "server_error", "timeout", 0},
