@@ -63,6 +63,11 @@ func TestEventStream(t *testing.T) {
 
 	httpjsontest.Read(t, http.MethodPost, front+"/api/v1/chat", `{"client_id": "c", "user_id": "u", "message": "hello"}`)
 	events.until("chat.turn_started", "chat.turn_finished")
+	for _, kind := range []string{"chat.turn_started", "chat.turn_finished"} {
+		if about := events.last[kind]; about.text("org") != "default" || about.text("user") != "u" || kind == "chat.turn_started" && about.text("model") == "" {
+			t.Errorf("%s: %v", kind, about)
+		}
+	}
 }
 
 // object is a JSON object.

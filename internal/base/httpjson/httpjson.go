@@ -36,8 +36,12 @@ func Decode(text []byte, into any) error {
 			return err
 		}
 		var other *json.UnmarshalTypeError
-		if errors.As(err, &other) && other.Field != "" {
+		ofType := errors.As(err, &other)
+		if ofType && other.Field != "" {
 			return fault.New(fault.InvalidParams, "%s must be %s, not %s", other.Field, inWords(other.Type), given(other.Value))
+		}
+		if ofType {
+			err = fmt.Errorf("it is %s", given(other.Value))
 		}
 		return fault.Wrap(fault.InvalidParams, err, "Invalid JSON body").WithHint("send %s", wanted(reflect.TypeOf(into)))
 	}

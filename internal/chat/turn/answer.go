@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -193,10 +194,10 @@ func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err 
 // ask lets the agent answer, between two events.
 func (r *Service) ask(ctx context.Context, id string, p profile.Person, request agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 	owner, began := principal.OwnerOf(ctx), time.Now()
-	r.options.Bus.PublishFor(owner, Started{Turn: id, Person: p.String(), RequestID: request.ID})
+	r.options.Bus.PublishFor(owner, Started{id, p.Org, p.User, request.ID, cmp.Or(request.Model, r.options.Model)})
 	reply, err := r.agent.Turn(ctx, request, emit)
 	end := Finished{
-		Turn: id, Person: p.String(), RequestID: request.ID, DurationMS: float64(time.Since(began).Microseconds()) / 1000,
+		Turn: id, Org: p.Org, User: p.User, RequestID: request.ID, DurationMS: float64(time.Since(began).Microseconds()) / 1000,
 		Iterations: reply.Iterations, ToolCalls: reply.ToolCalls, Model: reply.Model,
 		Input: reply.Usage.Input, Output: reply.Usage.Output, Cost: reply.Usage.Cost,
 	}

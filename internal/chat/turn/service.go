@@ -36,9 +36,10 @@ type Options struct {
 	Conversations conversation.Options
 	Servers       servers.Options // without upstreams there are no servers
 
-	Depth    int // waiting messages per person; zero means 50
-	Parallel int // turns in parallel; zero means 64
-	Attempts int // of a turn that crashes interrupt; zero means 3
+	Model    string // of messages that choose none; empty if there is none
+	Depth    int    // waiting messages per person; zero means 50
+	Parallel int    // turns in parallel; zero means 64
+	Attempts int    // of a turn that crashes interrupt; zero means 3
 	// CurrentPrincipal returns the current rights of a principal that sent a message
 	// earlier; its error is the answer. Nil uses the rights it had.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
@@ -154,8 +155,10 @@ func (r *Service) now() time.Time { return r.options.Clock.Now().UTC() }
 // Started is published when a turn begins.
 type Started struct {
 	Turn      string `json:"turn"`
-	Person    string `json:"person"`
+	Org       string `json:"org"`
+	User      string `json:"user"`
 	RequestID string `json:"request_id"`
+	Model     string `json:"model,omitempty"`
 }
 
 // EventType is "chat.turn_started".
@@ -166,7 +169,8 @@ func (s Started) EventKey() string { return s.Turn }
 // conversation.
 type Finished struct {
 	Turn       string  `json:"turn"`
-	Person     string  `json:"person"`
+	Org        string  `json:"org"`
+	User       string  `json:"user"`
 	RequestID  string  `json:"request_id"`
 	DurationMS float64 `json:"duration_ms"`
 	Iterations int     `json:"iterations"`

@@ -115,7 +115,7 @@ var templates = map[string]Line{
 	"key.revoked":                {Neutral, "key {name}: revoked"},
 	"share.created":              {Neutral, "{kind} {thing} of {owner}: shared with {to_name}, who may {may} it"},
 	"share.removed":              {Neutral, "{kind} {thing} of {owner}: not shared with {to_name} any more"},
-	"chat.turn_started":          {Neutral, "chat of {person}{user}: message received"},
+	"chat.turn_started":          {Neutral, "chat of {user}: message received"},
 }
 
 // functions write the lines that a template cannot express.
@@ -234,9 +234,9 @@ func configUpdated(f fields) Line {
 }
 
 func turnEnded(f fields) Line {
-	s := Line{Neutral, "chat of " + f.text("person") + f.text("user") + ": done in " + f.text("duration_ms")}
+	s := Line{Neutral, "chat of " + f.text("user") + ": done in " + f.text("duration_ms")}
 	if why := f.text("error") + f.text("error_type"); why != "" {
-		s = Line{Bad, "chat of " + f.text("person") + f.text("user") + ": " + why}
+		s = Line{Bad, "chat of " + f.text("user") + ": " + why}
 	}
 	return s
 }
