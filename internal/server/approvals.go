@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -119,7 +120,7 @@ func directCall(ctx context.Context, i *tool.Invocation) script.DirectCall {
 	if ref.Space != "" {
 		ref.Space = principal.Of(ctx).NameOf(ref.Space)
 	}
-	c := script.DirectCall{Ref: ref, Args: i.Args, Meta: i.Call.Meta, Kind: host.Write}
+	c := script.DirectCall{Ref: ref, Args: asStored(i.Args), Meta: i.Call.Meta, Kind: host.Write}
 	switch {
 	case i.Info.Hints.ReadOnly:
 		c.Kind = host.Read
@@ -130,6 +131,15 @@ func directCall(ctx context.Context, i *tool.Invocation) script.DirectCall {
 		c.Sent = i.Call.Args
 	}
 	return c
+}
+
+// asStored is JSON as a request for approval is stored with: the call that is made after the
+// decision is the one that was decided about by these bytes, however the client wrote them.
+func asStored(args json.RawMessage) json.RawMessage {
+	if stored, err := json.Marshal(args); err == nil && len(args) > 0 {
+		return stored
+	}
+	return args
 }
 
 // asksItself reports whether a tool of ours asks for what it leads to, or is needed to

@@ -100,7 +100,7 @@ func TestDecisionsAreAboutTheTruePlan(t *testing.T) {
 	url, srv, n := startNotes(t, "")
 	some, root := keyClient{t, url, "some-token"}, keyClient{t, url, "root-token"}
 	ask := func(content string) string {
-		return approvalID.FindString(some.call("call_tool", `{"name":"notes.write_file","arguments":{"path":"note.txt","content":"`+content+`"}}`))
+		return approvalID.FindString(some.call("call_tool", `{"name":"notes.write_file","arguments":{"path": "note.txt", "content": "`+content+`"}}`)) // as Python writes JSON
 	}
 	decide := func(id string) string {
 		return root.call("approval_decide", `{"approval_id":"`+id+`","decision":"allow"}`)
@@ -398,7 +398,7 @@ func TestWaitingCallsOverHTTP(t *testing.T) {
 		name, value := httpjsontest.Bearer(key)
 		return httpjsontest.Read(t, method, url+path, body, name, value)
 	}
-	asked, text := get("some-token", http.MethodPost, "/tools/notes/write_file", `{"path":"a","content":"x"}`)
+	asked, text := get("some-token", http.MethodPost, "/tools/notes/write_file", `{"path":"a<b","content":"x"}`)
 	where := asked.Header.Get("Location")
 	if asked.StatusCode != http.StatusAccepted || !strings.HasPrefix(where, "/approvals/a-") || !strings.Contains(text, tool.StatusPending) {
 		t.Fatalf("%s, at %q: %s", asked.Status, where, text)
