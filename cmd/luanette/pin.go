@@ -56,14 +56,14 @@ func (c *pinListCommand) Run(ctx context.Context, proc *process) error {
 	})
 }
 
-// pinName returns the name of the tool, prompt or resource of a pin.
+// pinName returns the name of what is pinned.
 func pinName(p adminapi.Pin) string {
 	name := pin.Visible(p.Name)
 	switch p.Kind {
 	case pin.Tool:
 		return p.Upstream + "." + name
-	case pin.Prompt:
-		return p.Upstream + " prompt " + name
+	case pin.Prompt, pin.Skill:
+		return p.Upstream + " " + string(p.Kind) + " " + name
 	default:
 		return p.Upstream + " " + string(p.Kind)
 	}

@@ -183,7 +183,6 @@ type clientScore struct {
 // unsupported are extensions that the hub does not have as a client.
 var unsupported = []string{
 	"auth/enterprise-managed-authorization", "auth/dpop", "auth/dpop-nonce", "auth/wif-jwt-bearer",
-	"sep-2640-client-no-prefetch", "sep-2640-client-verify-digest", "sep-2640-client-verify-size", "sep-2640-client-verify-frontmatter",
 }
 
 // judgeClient runs every scenario for clients with the test binary of

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/offers"
+	"github.com/luanette/luanette/internal/mcp/skills"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
@@ -34,14 +35,15 @@ func Tools(all *offers.Offers) []toolset.Tool {
 
 type offerTools struct{ all *offers.Offers }
 
-// The kinds of what is found, by the lists that have them.
+// The kinds of what is found, by the lists that have them. Skills come first: their SKILL.md may
+// be a resource, too.
 var kinds = []struct{ kind, method string }{
-	{"resource", wire.MethodResourcesList}, {"template", wire.MethodResourceTemplates}, {"prompt", wire.MethodPromptsList},
+	{"skill", wire.MethodSkillsList}, {"resource", wire.MethodResourcesList}, {"template", wire.MethodResourceTemplates}, {"prompt", wire.MethodPromptsList},
 }
 
 type searchIn struct {
 	Query     string `json:"query,omitempty" jsonschema:"words of names, URIs and descriptions; all if empty" max:"1000"`
-	Kind      string `json:"kind,omitempty" jsonschema:"only these" enum:"resource,template,prompt"`
+	Kind      string `json:"kind,omitempty" jsonschema:"only these" enum:"resource,template,prompt,skill"`
 	Namespace string `json:"namespace,omitempty" jsonschema:"only of this server" max:"200"`
 	Limit     int    `json:"limit,omitempty" jsonschema:"how many at most (20)" min:"1" max:"500"`
 }
@@ -55,11 +57,11 @@ type Found struct {
 	Total int     `json:"total" jsonschema:"how many there are, also beyond the limit"`
 }
 
-// Entry is a resource, a template or a prompt.
+// Entry is a resource, a template, a prompt or a skill.
 type Entry struct {
 	Kind        string       `json:"kind"`
 	Namespace   string       `json:"namespace,omitempty" jsonschema:"its server; none: Luanette itself"`
-	Name        string       `json:"name" jsonschema:"URI, template of URIs, or name of the prompt"`
+	Name        string       `json:"name" jsonschema:"URI, template of URIs, or name of the prompt; a skill has the URI of its SKILL.md"`
 	Title       string       `json:"title,omitempty"`
 	Description string       `json:"description,omitempty"`
 	Arguments   toolset.JSON `json:"arguments,omitempty" schema:"-"`
@@ -68,6 +70,7 @@ type Entry struct {
 func (t offerTools) search(ctx context.Context, _ tool.Call, in searchIn) (Found, error) {
 	words := strings.Fields(strings.ToLower(in.Query))
 	var hits []hit
+	seen := map[string]bool{}
 	for _, k := range kinds {
 		if in.Kind != "" && in.Kind != k.kind {
 			continue
@@ -78,9 +81,10 @@ func (t offerTools) search(ctx context.Context, _ tool.Call, in searchIn) (Found
 		}
 		for _, e := range entries {
 			found := describe(ctx, k.kind, e)
-			if score := found.score(words); (score > 0 || len(words) == 0) && (in.Namespace == "" || in.Namespace == found.Namespace) {
+			if score := found.score(words); (score > 0 || len(words) == 0) && in.isOf(found) && !seen[found.Name] {
 				hits = append(hits, hit{found, score})
 			}
+			seen[found.Name] = true
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
@@ -91,6 +95,9 @@ func (t offerTools) search(ctx context.Context, _ tool.Call, in searchIn) (Found
 	return f, nil
 }
 
+// isOf tells whether an entry is of the server that is asked for.
+func (in *searchIn) isOf(e Entry) bool { return in.Namespace == "" || in.Namespace == e.Namespace }
+
 type hit struct {
 	Entry
 	score int
@@ -98,6 +105,9 @@ type hit struct {
 
 func describe(ctx context.Context, kind string, e offers.Entry) Entry {
 	found := Entry{Kind: kind, Namespace: principal.Of(ctx).NameOf(e.Namespace), Name: e.Shown}
+	if kind == "skill" {
+		e.Raw = skills.Resource(e.Raw)
+	}
 	found.Title, _ = rawjson.GetText(e.Raw, "title")
 	if found.Title == "" && kind != "prompt" {
 		found.Title, _ = rawjson.GetText(e.Raw, "name")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/offertools"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/offers"
@@ -37,9 +38,13 @@ func (own) GetPrompt(_ context.Context, name string, args json.RawMessage, _ *to
 
 func (own) Complete(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
 
+var ourSkills = builtin.Skills{func(context.Context) []builtin.Skill {
+	return []builtin.Skill{{Name: "pay", Description: "Pays people."}}
+}}
+
 func TestOfferTools(t *testing.T) {
 	t.Parallel()
-	all := offers.New(offers.Options{Resources: own{}, Prompts: own{}, Completer: own{}, Links: &offers.Links{}})
+	all := offers.New(offers.Options{Resources: own{}, Prompts: own{}, Completer: own{}, Skills: ourSkills, Links: &offers.Links{}})
 	set := toolset.NewSet("", offertools.Tools(all))
 	for _, c := range []struct{ name, args, want string }{
 		{"resource_search", `{"query":"plans"}`, `"name":"doc://plan","title":"The plan"`},
@@ -47,6 +52,8 @@ func TestOfferTools(t *testing.T) {
 		{"resource_search", `{"kind":"prompt"}`, `"arguments":[{"name":"topic"}]`},
 		{"resource_search", `{"kind":"template"}`, `"found":[{"kind":"template","name":"doc://{name}"}]`},
 		{"resource_search", `{"namespace":"other"}`, `"found":[],"total":0`},
+		{"resource_search", `{"query":"pays people"}`, `"found":[{"kind":"skill","name":"skill://luanette/pay/SKILL.md","title":"pay"`},
+		{"resource_read", `{"uri":"skill://luanette/pay/SKILL.md"}`, `name: pay`},
 		{"resource_read", `{"uri":"doc://plan"}`, `"text":"Build it."`},
 		{"prompt_get", `{"name":"review","arguments":{"topic":"x"}}`, `review {'topic':'x'}`},
 	} {

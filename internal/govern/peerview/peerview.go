@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/apps"
 	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/skills"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/overlay"
@@ -85,8 +86,11 @@ func (p peer) Request(ctx context.Context, method string, params json.RawMessage
 		call.Kind = tool.ReadsResource
 		uri, _ := rawjson.GetText(params, "uri")
 		call.Ref = call.Kind.Ref(p.name, uri)
+		if err := p.checkSkillOf(ctx, uri); err != nil {
+			return nil, err
+		}
 		return p.relay(ctx, call, params)
-	case wire.MethodSubscribe, wire.MethodComplete:
+	case wire.MethodSubscribe, wire.MethodComplete, wire.MethodSkillsGet, wire.MethodDirectoryRead:
 		if err := p.checkSubject(ctx, params); err != nil {
 			return nil, err
 		}
@@ -104,6 +108,11 @@ func (p peer) Request(ctx context.Context, method string, params json.RawMessage
 		return p.filterPage(ctx, method, "resources", result), nil
 	case wire.MethodResourceTemplates:
 		return p.filterPage(ctx, method, "resourceTemplates", result), nil
+	case wire.MethodSkillsList:
+		return p.filterPage(ctx, method, "skills", result), nil
+	case wire.MethodSkillsGet:
+		entry, _ := rawjson.Get(result, "skill")
+		return result, p.Pins.CheckDefinition(ctx, p.name, pin.Skill, entry)
 	default:
 		return result, nil
 	}
@@ -157,16 +166,33 @@ func (p peer) filterPage(ctx context.Context, method, list string, page json.Raw
 
 // shows tells whether the caller may see an entry of a list.
 func (p peer) shows(ctx context.Context, method string, item json.RawMessage) bool {
-	kind, key := tool.ReadsResource, "uri"
+	kind, key, pinned := tool.ReadsResource, "uri", pin.Kind("")
 	switch method {
 	case wire.MethodPromptsList:
-		kind, key = tool.GetsPrompt, "name"
+		kind, key, pinned = tool.GetsPrompt, "name", pin.Prompt
 	case wire.MethodResourceTemplates:
 		key = "uriTemplate"
+	case wire.MethodSkillsList:
+		pinned = pin.Skill
 	}
 	name, _ := rawjson.GetText(item, key)
 	info := infoOf(kind.Ref(p.name, name))
-	return p.Catalog.Lists(ctx, &info) && (kind != tool.GetsPrompt || p.Pins.CheckDefinition(ctx, p.name, pin.Prompt, item) == nil)
+	return p.Catalog.Lists(ctx, &info) && (pinned == "" || p.Pins.CheckDefinition(ctx, p.name, pinned, item) == nil)
+}
+
+// checkSkillOf refuses a file of a skill that is not approved.
+func (p peer) checkSkillOf(ctx context.Context, uri string) error {
+	if p.Pins.ModeOf(p.name) != pin.Pinned {
+		return nil
+	}
+	for _, entry := range p.Peer.Listed(ctx, wire.MethodSkillsList) {
+		if main, _ := rawjson.GetText(entry, "uri"); skills.Contains(main, uri) {
+			if err := p.Pins.CheckDefinition(ctx, p.name, pin.Skill, entry); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // checkParams refuses params that the upstream might read otherwise than we do when we
@@ -216,8 +242,10 @@ func unambiguous(params json.RawMessage, keys [][]byte) (_ json.RawMessage, twic
 var (
 	checkedKeys = map[string][][]byte{
 		wire.MethodToolsCall: nameKeys, wire.MethodPromptsGet: nameKeys,
-		wire.MethodResourcesRead: {[]byte("uri")}, wire.MethodSubscribe: {[]byte("uri")}, wire.MethodComplete: {[]byte("ref")},
+		wire.MethodResourcesRead: uriKeys, wire.MethodSubscribe: uriKeys, wire.MethodComplete: {[]byte("ref")},
+		wire.MethodSkillsGet: uriKeys, wire.MethodDirectoryRead: uriKeys,
 	}
+	uriKeys  = [][]byte{[]byte("uri")}
 	nameKeys = [][]byte{[]byte("name"), []byte("arguments")}
 	refKeys  = [][]byte{[]byte("name"), []byte("uri")}
 	taskKey  = []byte("task")

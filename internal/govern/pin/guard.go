@@ -273,15 +273,18 @@ func (g *Guard) firstTime(what string) bool {
 	return true
 }
 
-// CheckDefinition checks a tool or a prompt as it is listed, or the instructions of an
+// CheckDefinition checks a tool, a prompt or a skill as it is listed, or the instructions of an
 // upstream. The error says that it awaits review.
 func (g *Guard) CheckDefinition(ctx context.Context, namespace string, kind Kind, raw json.RawMessage) error {
 	if g.ModeOf(namespace) != Pinned {
 		return nil
 	}
 	name := ""
-	if kind != Instructions {
+	switch kind {
+	case Tool, Prompt:
 		name, _ = rawjson.GetText(raw, "name")
+	case Skill:
+		name, _ = rawjson.GetText(raw, "uri")
 	}
 	if kind == Tool && g.options.Personal(namespace) {
 		if seen, err := g.checkPersonal(namespace, raw, name); seen {

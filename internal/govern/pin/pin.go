@@ -14,6 +14,7 @@ type Kind string
 const (
 	Tool         Kind = "tool"
 	Prompt       Kind = "prompt"
+	Skill        Kind = "skill"        // with the digests of its files; its name is its URI
 	Instructions Kind = "instructions" // the server's instructions to models; they have no name
 )
 

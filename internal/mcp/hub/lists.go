@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,6 +48,8 @@ func (o *localBackend) list(method string) (list, bool) {
 		return of(wire.MethodResourcesList, "resources", "uri")
 	case wire.MethodResourceTemplates:
 		return of(wire.MethodResourceTemplates, "resourceTemplates", "uriTemplate")
+	case wire.MethodSkillsList:
+		return of(method, "skills", "uri")
 	}
 	return list{}, false
 }
@@ -175,10 +178,10 @@ func (o *localBackend) listChanged(ctx context.Context, method string) bool {
 		return false
 	}
 	entries, err := l.fetch(ctx)
-	if err == nil && method == wire.NoteResourcesChanged {
-		var templates []json.RawMessage
-		templates, err = o.hub.opts.Offers.List(ctx, wire.MethodResourceTemplates)
-		entries = append(entries[:len(entries):len(entries)], templates...)
+	if err == nil && method == wire.NoteResourcesChanged { // it is of these, too
+		templates, failed := o.hub.opts.Offers.List(ctx, wire.MethodResourceTemplates)
+		skills, err2 := o.hub.opts.Offers.List(ctx, wire.MethodSkillsList)
+		entries, err = slices.Concat(entries, templates, skills), errors.Join(failed, err2)
 	}
 	if err != nil {
 		return true

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/skills"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -41,12 +42,13 @@ func describeSelf(o Options) serverDescription {
 		"tools":   map[string]any{"listChanged": changing},
 		"logging": map[string]any{},
 	}
+	extensions := map[string]any{}
 	if o.Offers != nil {
+		extensions[wire.ExtensionSkills] = skills.Capability
 		caps["resources"] = map[string]any{"listChanged": changing, "subscribe": changing}
 		caps["prompts"] = map[string]any{"listChanged": changing}
 		caps["completions"] = map[string]any{}
 	}
-	extensions := map[string]any{}
 	if o.Tasks != nil || o.RelayedTasks != nil {
 		extensions[wire.ExtensionTasks] = tasksCapability
 	}
@@ -82,9 +84,9 @@ func (o *localBackend) serve(ctx context.Context, req *request) (json.RawMessage
 	switch req.method {
 	case wire.MethodToolsCall:
 		return o.call(ctx, req)
-	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodResourceTemplates:
+	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodResourceTemplates, wire.MethodSkillsList:
 		return o.page(ctx, req)
-	case wire.MethodResourcesRead, wire.MethodPromptsGet, wire.MethodComplete:
+	case wire.MethodResourcesRead, wire.MethodPromptsGet, wire.MethodComplete, wire.MethodSkillsGet, wire.MethodDirectoryRead:
 		if o.hub.opts.Offers != nil {
 			return o.request(ctx, req)
 		}
@@ -140,8 +142,8 @@ func arguments(name string, raw json.RawMessage) (json.RawMessage, error) {
 // request makes a request about resources and prompts.
 func (o *localBackend) request(ctx context.Context, req *request) (json.RawMessage, error) {
 	switch req.method {
-	case wire.MethodResourcesRead:
-		if req.name == "" {
+	case wire.MethodResourcesRead, wire.MethodSkillsGet, wire.MethodDirectoryRead:
+		if uriOf(req.params) == "" {
 			return nil, wire.Errorf(wire.CodeInvalidParams, "params need uri, a string")
 		}
 	case wire.MethodPromptsGet:

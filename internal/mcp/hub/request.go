@@ -432,7 +432,7 @@ func logParams(entry tool.Log) json.RawMessage {
 func cacheable(method string) bool {
 	switch method {
 	case wire.MethodDiscover, wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList,
-		wire.MethodResourceTemplates, wire.MethodResourcesRead:
+		wire.MethodResourceTemplates, wire.MethodResourcesRead, wire.MethodSkillsList, wire.MethodSkillsGet:
 		return true
 	}
 	return false

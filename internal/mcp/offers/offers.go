@@ -1,10 +1,11 @@
 // Package offers joins what all upstreams offer beside tools with our own: the resources,
-// resource templates, prompts and completions at /mcp. Lists are those that are known; a request
+// resource templates, prompts, completions and skills at /mcp. Lists are those that are known; a request
 // goes to the one upstream that has its subject, through the same checks as at /mcp/NAME, and
 // never to several.
 //
 // A resource keeps its URI. Where two upstreams have the same, the later one in the order of
-// names is listed with its name in front, and each can be used so. A prompt is NAMESPACE__NAME.
+// names is listed with its name in front, and each can be used so. A prompt is NAMESPACE__NAME,
+// and the skills of an upstream are in a folder of its name.
 package offers
 
 import (
@@ -21,6 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/apps"
 	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/skills"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
@@ -44,11 +46,19 @@ type Completer interface {
 	Complete(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 }
 
+// Skills are our own, in the form of the extension.
+type Skills interface {
+	ListSkills(ctx context.Context) ([]json.RawMessage, error)
+	// ReadSkill returns the content of a file of a skill, as resources/read does.
+	ReadSkill(ctx context.Context, uri string) (json.RawMessage, error)
+}
+
 // Options are what is joined.
 type Options struct {
 	Resources Resources
 	Prompts   Prompts
 	Completer Completer
+	Skills    Skills
 	Upstreams hub.Upstreams // nil: there are only our own
 	Links     *Links
 	// Pages are those of the tools that the caller sees, if it may read them; may be nil.
@@ -79,7 +89,7 @@ type Entry struct {
 
 // keys are those by which the entries of a list are told apart.
 var keys = map[string]string{
-	wire.MethodPromptsList: "name", wire.MethodResourcesList: "uri", wire.MethodResourceTemplates: "uriTemplate",
+	wire.MethodPromptsList: "name", wire.MethodResourcesList: "uri", wire.MethodResourceTemplates: "uriTemplate", wire.MethodSkillsList: "uri",
 }
 
 // List implements hub.Offers.
@@ -100,16 +110,7 @@ func (o *Offers) Entries(ctx context.Context, method string) ([]Entry, error) {
 
 // known are the entries of a list, and the pages of tools that are not listed.
 func (o *Offers) known(ctx context.Context, method string) ([]Entry, error) {
-	var own []json.RawMessage
-	var err error
-	switch method {
-	case wire.MethodPromptsList:
-		own, err = o.Prompts.ListPrompts(ctx)
-	case wire.MethodResourcesList:
-		own, err = o.Resources.ListResources(ctx)
-	default:
-		own, err = o.Resources.ListTemplates(ctx)
-	}
+	own, err := o.own(ctx, method)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +136,27 @@ func (o *Offers) known(ctx context.Context, method string) ([]Entry, error) {
 	}
 	name(principal.Of(ctx), method, list)
 	return list, nil
+}
+
+// own is a list of what we offer ourselves.
+func (o *Offers) own(ctx context.Context, method string) ([]json.RawMessage, error) {
+	switch method {
+	case wire.MethodPromptsList:
+		return o.Prompts.ListPrompts(ctx)
+	case wire.MethodSkillsList:
+		return o.Skills.ListSkills(ctx)
+	case wire.MethodResourceTemplates:
+		return o.Resources.ListTemplates(ctx)
+	}
+	list, err := o.Resources.ListResources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := o.Skills.ListSkills(ctx)
+	for _, entry := range ours {
+		list = append(list, skills.Resource(entry))
+	}
+	return list, err
 }
 
 func (o *Offers) pages(ctx context.Context) []Page {
@@ -184,12 +206,15 @@ func name(who principal.Principal, method string, list []Entry) {
 			if e.Shown = catalog.ExposedName(space, e.ID, false); taken[e.Shown] {
 				e.Shown = catalog.ExposedName(space, e.ID, true)
 			}
-		case taken[e.ID]:
-			e.Shown = Qualified(space, e.ID)
+		default:
+			e.Shown = shownURI(space, e.ID, taken)
 		}
 		taken[e.Shown] = true
 		if e.Shown == e.ID || e.Raw == nil {
 			continue
+		}
+		if method == wire.MethodSkillsList {
+			e.Raw = skills.Moved(e.Raw, e.Shown)
 		}
 		if _, titled := rawjson.Get(e.Raw, "title"); !titled && method == wire.MethodPromptsList {
 			e.Raw = rawjson.SetText(e.Raw, "title", e.ID)
@@ -198,21 +223,37 @@ func name(who principal.Principal, method string, list []Entry) {
 	}
 }
 
+// shownURI is the URI of an upstream's resource here: its own, unless that is taken or of a skill.
+func shownURI(space, uri string, taken map[string]bool) string {
+	if !taken[uri] && !strings.HasPrefix(uri, skills.Scheme) {
+		return uri
+	}
+	if shown := Qualified(space, uri); !taken[shown] {
+		return shown
+	}
+	return space + "+" + uri
+}
+
 // Qualified is a URI with the name of its upstream in front.
 func Qualified(space, uri string) string {
 	if rest, ok := strings.CutPrefix(uri, apps.Scheme); ok { // hosts of Apps want that scheme
 		return apps.Scheme + space + "+" + rest
+	}
+	if rest, ok := strings.CutPrefix(uri, skills.Scheme); ok { // the last folder is the name of a skill
+		return skills.Scheme + space + "/" + rest
 	}
 	return space + "+" + uri
 }
 
 // unqualified takes such a URI apart.
 func unqualified(shown string) (space, uri string, ok bool) {
-	scheme := ""
-	if rest, isUI := strings.CutPrefix(shown, apps.Scheme); isUI {
-		scheme, shown = apps.Scheme, rest
+	scheme, mark := "", "+"
+	for known, itsMark := range map[string]string{apps.Scheme: "+", skills.Scheme: "/"} {
+		if rest, has := strings.CutPrefix(shown, known); has {
+			scheme, mark, shown = known, itsMark, rest
+		}
 	}
-	space, uri, ok = strings.Cut(shown, "+")
+	space, uri, ok = strings.Cut(shown, mark)
 	return space, scheme + uri, ok
 }
 
@@ -227,6 +268,12 @@ func (o *Offers) Request(ctx context.Context, method string, params json.RawMess
 		return o.prompt(ctx, name, params, caller)
 	case wire.MethodComplete:
 		return o.complete(ctx, params, caller)
+	case wire.MethodSkillsGet:
+		uri, _ := rawjson.GetText(params, "uri")
+		return o.skill(ctx, uri, params, caller)
+	case wire.MethodDirectoryRead:
+		uri, _ := rawjson.GetText(params, "uri")
+		return o.folder(ctx, uri)
 	}
 	return nil, wire.Errorf(wire.CodeMethodNotFound, "method not found: %s", method)
 }
@@ -263,6 +310,8 @@ func (o *Offers) read(ctx context.Context, uri string, params json.RawMessage, c
 	switch {
 	case err != nil:
 		return nil, err
+	case t.space == "" && strings.HasPrefix(t.id, skills.Scheme):
+		return o.Skills.ReadSkill(ctx, t.id)
 	case t.space == "":
 		return o.Resources.ReadResource(ctx, uri, caller)
 	}

@@ -3,8 +3,10 @@ package offers_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/offers"
+	"github.com/luanette/luanette/internal/mcp/skills"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -31,6 +34,14 @@ type peer struct {
 }
 
 func (p *peer) Listed(_ context.Context, method string) (items []json.RawMessage) {
+	for _, folder := range p.lists[wire.MethodSkillsList] {
+		if method == wire.MethodSkillsList {
+			items = append(items, json.RawMessage(entryOf(folder)))
+		}
+	}
+	if method == wire.MethodSkillsList {
+		return items
+	}
 	key := map[string]string{wire.MethodPromptsList: "name", wire.MethodResourcesList: "uri", wire.MethodResourceTemplates: "uriTemplate"}[method]
 	for _, id := range p.lists[method] {
 		items = append(items, rawjson.SetText(json.RawMessage(`{"x":1}`), key, id))
@@ -45,6 +56,10 @@ func (p *peer) Request(_ context.Context, method string, params json.RawMessage,
 	if method == wire.MethodResourcesRead {
 		uri, _ := rawjson.GetText(params, "uri")
 		return json.RawMessage(`{"contents":[{"uri":"` + uri + `","text":"t"},{"uri":"other://x","text":"o"}]}`), nil
+	}
+	if method == wire.MethodSkillsGet {
+		uri, _ := rawjson.GetText(params, "uri")
+		return json.RawMessage(`{"skill":` + entryOf(skills.Root(uri)) + `}`), nil
 	}
 	return json.RawMessage(`{"messages":[{"role":"user","content":{"type":"resource_link","uri":"linked://prompt"}}]}`), nil
 }
@@ -99,6 +114,14 @@ func (ours) ReadResource(_ context.Context, uri string, _ *tool.Caller) (json.Ra
 	return json.RawMessage(`{"ours":"` + uri + `"}`), nil
 }
 
+func (ours) ListSkills(context.Context) ([]json.RawMessage, error) {
+	return []json.RawMessage{json.RawMessage(entryOf("skill://luanette/using"))}, nil
+}
+
+func (ours) ReadSkill(_ context.Context, uri string) (json.RawMessage, error) {
+	return json.RawMessage(`{"ours":"` + uri + `"}`), nil
+}
+
 func (ours) ListPrompts(context.Context) ([]json.RawMessage, error) {
 	return []json.RawMessage{json.RawMessage(`{"name":"write"}`)}, nil
 }
@@ -113,7 +136,16 @@ func (ours) Complete(context.Context, json.RawMessage) (json.RawMessage, error) 
 
 func join(p peers) (*offers.Offers, *offers.Links) {
 	links := &offers.Links{}
-	return offers.New(offers.Options{Resources: ours{}, Prompts: ours{}, Completer: ours{}, Upstreams: p, Links: links}), links
+	return offers.New(offers.Options{Resources: ours{}, Prompts: ours{}, Completer: ours{}, Skills: ours{}, Upstreams: p, Links: links}), links
+}
+
+// entryOf is the entry of a skill in a folder, with two files.
+func entryOf(folder string) string {
+	raw, _ := json.Marshal(skills.Skill{
+		URI: folder + "/SKILL.md", Frontmatter: json.RawMessage(`{"name":"` + path.Base(folder) + `","description":"Does it."}`),
+		Files: []skills.File{skills.NewFile(folder+"/SKILL.md", []byte("main")), skills.NewFile(folder+"/scripts/run.py", nil)},
+	})
+	return string(raw)
 }
 
 func twoShelves() peers {
@@ -140,10 +172,12 @@ func shown(t *testing.T, o *offers.Offers, ctx context.Context, method string) (
 	return names
 }
 
+const ownSkill = "skill://luanette/using/SKILL.md"
+
 func TestNames(t *testing.T) {
 	t.Parallel()
 	o, _ := join(twoShelves())
-	want := []string{"lua://tools", "doc://1", "ui://page.html", "beta+doc://1", "ui://beta+page.html", "mail://inbox", "beta+lua://tools"}
+	want := []string{"lua://tools", ownSkill, "doc://1", "ui://page.html", "beta+doc://1", "ui://beta+page.html", "mail://inbox", "beta+lua://tools"}
 	if got := shown(t, o, t.Context(), wire.MethodResourcesList); !slices.Equal(got, want) {
 		t.Errorf("resources: %q", got)
 	}
@@ -156,7 +190,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("a prompt is listed as %s", got)
 	}
 	one := principal.With(t.Context(), principal.Principal{ID: "key:k", Scopes: []principal.Scope{principal.MCP}, Namespaces: []string{"beta"}})
-	if got := shown(t, o, one, wire.MethodResourcesList); !slices.Equal(got, []string{"lua://tools", "doc://1", "ui://page.html", "mail://inbox", "beta+lua://tools"}) {
+	if got := shown(t, o, one, wire.MethodResourcesList); !slices.Equal(got, []string{"lua://tools", ownSkill, "doc://1", "ui://page.html", "mail://inbox", "beta+lua://tools"}) {
 		t.Errorf("who sees beta alone has %q", got)
 	}
 }
@@ -311,5 +345,53 @@ func TestPages(t *testing.T) {
 		if _, err := o.Request(t.Context(), wire.MethodResourcesRead, json.RawMessage(`{"uri":"`+uri+`"}`), nil); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("%s: %v", uri, err)
 		}
+	}
+}
+
+// TestSkills checks that the skills of a server are in a folder of its name, with all files, and
+// that both forms lead to it.
+func TestSkills(t *testing.T) {
+	t.Parallel()
+	all := twoShelves()
+	all["alpha"].lists[wire.MethodSkillsList] = []string{"skill://refunds", "github://a/b/review"}
+	all["beta"].lists[wire.MethodSkillsList] = []string{"skill://refunds", "skill://beta/own"}
+	o, _ := join(all)
+	want := []string{ownSkill, "skill://alpha/refunds/SKILL.md", "github://a/b/review/SKILL.md", "skill://beta/refunds/SKILL.md", "skill://beta/beta/own/SKILL.md"}
+	if got := shown(t, o, t.Context(), wire.MethodSkillsList); !slices.Equal(got, want) {
+		t.Errorf("skills: %q", got)
+	}
+	for uri, want := range map[string]struct{ server, asked string }{
+		"skill://alpha/refunds/SKILL.md":       {"alpha", "skill://refunds/SKILL.md"},
+		"skill://beta/refunds/scripts/run.py":  {"beta", "skill://refunds/scripts/run.py"},
+		"skill://beta/beta/own/scripts/run.py": {"beta", "skill://beta/own/scripts/run.py"},
+		"skill://beta/own/scripts/run.py":      {"beta", "skill://beta/own/scripts/run.py"}, // its own name is clear
+		"github://a/b/review/scripts/run.py":   {"alpha", "github://a/b/review/scripts/run.py"},
+		"skill://alpha/not/listed/SKILL.md":    {"alpha", "skill://not/listed/SKILL.md"},
+		"skill://alpha/refunds/of/no/manifest": {"alpha", "skill://refunds/of/no/manifest"},
+	} {
+		_, err := o.Request(t.Context(), wire.MethodResourcesRead, json.RawMessage(`{"uri":"`+uri+`"}`), nil)
+		if got := all[want.server].last(); err != nil || got != wire.MethodResourcesRead+` {"uri":"`+want.asked+`"}` {
+			t.Errorf("%s: %s was asked %q, %v", uri, want.server, got, err)
+		}
+	}
+	if got, err := o.Request(t.Context(), wire.MethodResourcesRead, json.RawMessage(`{"uri":"skill://luanette/using/scripts/run.py"}`), nil); err != nil || !strings.Contains(string(got), `"ours"`) {
+		t.Errorf("ours: %s, %v", got, err)
+	}
+	got, err := o.Request(t.Context(), wire.MethodSkillsGet, json.RawMessage(`{"uri":"skill://beta/refunds/SKILL.md"}`), nil)
+	if want := `{"skill":` + strings.ReplaceAll(entryOf("skill://refunds"), "skill://refunds", "skill://beta/refunds") + `}`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for method, uri := range map[string]string{wire.MethodSkillsGet: "skill://refunds/SKILL.md", wire.MethodDirectoryRead: "skill://beta/refunds/SKILL.md"} {
+		var refused *wire.Error
+		if _, err := o.Request(t.Context(), method, json.RawMessage(`{"uri":"`+uri+`"}`), nil); !errors.As(err, &refused) || refused.Code != wire.CodeInvalidParams {
+			t.Errorf("%s %s: %v", method, uri, err)
+		}
+	}
+	got, err = o.Request(t.Context(), wire.MethodDirectoryRead, json.RawMessage(`{"uri":"skill://beta/refunds"}`), nil)
+	if want := `{"resources":[{"uri":"skill://beta/refunds/SKILL.md","name":"SKILL.md","mimeType":"text/markdown","size":4},{"uri":"skill://beta/refunds/scripts","name":"scripts","mimeType":"inode/directory"}]}`; err != nil || string(got) != want {
+		t.Errorf("the folder: %s, %v", got, err)
+	}
+	if got, err = o.Request(t.Context(), wire.MethodDirectoryRead, json.RawMessage(`{"uri":"skill://beta"}`), nil); err != nil || strings.Count(string(got), "inode/directory") != 2 {
+		t.Errorf("the server's folder: %s, %v", got, err)
 	}
 }

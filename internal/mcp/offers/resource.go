@@ -11,8 +11,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// resource finds whose resource a URI names: the upstream that lists it, that has linked to it in
-// a result for this caller, whose template alone matches, or that alone has its scheme.
+// resource finds whose resource a URI names: the upstream that lists it, alone or in a skill, that
+// has linked to it in a result for this caller, whose template alone matches, or that alone has its scheme.
 func (o *Offers) resource(ctx context.Context, uri string) (target, error) {
 	listed, err := o.known(ctx, wire.MethodResourcesList)
 	if err != nil {
@@ -24,6 +24,9 @@ func (o *Offers) resource(ctx context.Context, uri string) (target, error) {
 	}
 	if i := slices.IndexFunc(listed, func(e Entry) bool { return e.Shown == uri }); i >= 0 {
 		return o.entryAt(ctx, listed[i])
+	}
+	if t, ok := o.ofSkill(ctx, uri); ok {
+		return t, nil
 	}
 	if t, ok := o.named(ctx, uri); ok {
 		return t, nil

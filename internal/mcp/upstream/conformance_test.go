@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/skills"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -73,8 +74,41 @@ func playConformance() int {
 		}
 	}
 	peer, _ := m.Peer("test")
+	if strings.HasPrefix(os.Getenv("MCP_CONFORMANCE_SCENARIO"), "sep-2640-client-") {
+		return playSkills(ctx, bus, peer)
+	}
 	readFirst(ctx, peer, wire.MethodResourcesList, "resources", wire.MethodResourcesRead, "uri")
 	readFirst(ctx, peer, wire.MethodPromptsList, "prompts", wire.MethodPromptsGet, "name")
+	return 0
+}
+
+// playSkills lists skills, as the manager does when it is connected, and reads the files of each
+// until one is refused. One scenario is about a client that reads none.
+func playSkills(ctx context.Context, bus *event.Bus, peer *upstream.Peer) int {
+	listed := bus.Subscribe(event.Options{Types: []string{"upstream.lists_refreshed"}})
+	entries := peer.Listed(ctx, wire.MethodSkillsList)
+	for len(entries) == 0 {
+		if _, err := listed.Next(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "no skills were listed:", err)
+			return 1
+		}
+		entries = peer.Listed(ctx, wire.MethodSkillsList)
+	}
+	if os.Getenv("MCP_CONFORMANCE_SCENARIO") == "sep-2640-client-no-prefetch" {
+		return 0
+	}
+	for _, entry := range entries {
+		skill, err := skills.Read(entry)
+		for _, file := range skill.Files {
+			if err == nil {
+				_, err = peer.Request(ctx, wire.MethodResourcesRead, rawjson.SetText(nil, "uri", file.URI), nil)
+			}
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	return 0
 }
 

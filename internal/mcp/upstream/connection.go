@@ -86,7 +86,7 @@ func (c *connection) adjust(spec Spec) {
 		c.sendRootsChanged()
 	}
 	c.publishTools(old.allowed(tools), spec.allowed(tools))
-	if !slices.Equal(old.Prompts, spec.Prompts) || !slices.Equal(old.Resources, spec.Resources) {
+	if !slices.Equal(old.Prompts, spec.Prompts) || !slices.Equal(old.Resources, spec.Resources) || old.DynamicSkills != spec.DynamicSkills {
 		now := c.known.offered()
 		c.publishOffering(&now)
 	}

@@ -22,18 +22,21 @@ type offering struct {
 	Prompts   []json.RawMessage `json:"prompts,omitempty"`
 	Resources []json.RawMessage `json:"resources,omitempty"`
 	Templates []json.RawMessage `json:"templates,omitempty"`
+	Skills    []json.RawMessage `json:"skills,omitempty"`
 }
 
-// offeringList is one list of an offering: how it is asked for, and what is found in it.
+// offeringList is one list of an offering: how it is asked for, if the server declares the
+// capability and the extension, and what is found in it.
 type offeringList struct {
-	method, key, id, capability string
-	in                          func(*offering) *[]json.RawMessage
+	method, key, id, capability, extension string
+	in                                     func(*offering) *[]json.RawMessage
 }
 
 var offeringLists = []offeringList{
-	{wire.MethodPromptsList, "prompts", "name", "prompts", func(o *offering) *[]json.RawMessage { return &o.Prompts }},
-	{wire.MethodResourcesList, "resources", "uri", "resources", func(o *offering) *[]json.RawMessage { return &o.Resources }},
-	{wire.MethodResourceTemplates, "resourceTemplates", "uriTemplate", "resources", func(o *offering) *[]json.RawMessage { return &o.Templates }},
+	{wire.MethodPromptsList, "prompts", "name", "prompts", "", func(o *offering) *[]json.RawMessage { return &o.Prompts }},
+	{wire.MethodResourcesList, "resources", "uri", "resources", "", func(o *offering) *[]json.RawMessage { return &o.Resources }},
+	{wire.MethodResourceTemplates, "resourceTemplates", "uriTemplate", "resources", "", func(o *offering) *[]json.RawMessage { return &o.Templates }},
+	{wire.MethodSkillsList, "skills", "uri", "resources", wire.ExtensionSkills, func(o *offering) *[]json.RawMessage { return &o.Skills }},
 }
 
 // listOf is the list that a method asks for; false if it is not one of an offering.
@@ -130,7 +133,7 @@ func (c *connection) fetchOffering(ctx context.Context, s *session) {
 	now := c.known.offered()
 	for _, l := range offeringLists {
 		list := l.in(&now)
-		if !s.hasCapability(l.capability) {
+		if !s.hasCapability(l.capability) || l.extension != "" && !s.hasCapability("extensions", l.extension) {
 			*list = nil
 			continue
 		}
@@ -247,7 +250,7 @@ func (p *Peer) Listed(ctx context.Context, method string) []json.RawMessage {
 func (c *connection) filterOffering(method string, page json.RawMessage) json.RawMessage {
 	l, _ := listOf(method)
 	spec := c.spec.Load()
-	if page == nil || spec.offer(l.capability) == nil {
+	if page == nil || spec.offer(l.capability) == nil && l.method != wire.MethodSkillsList {
 		return page
 	}
 	raw, _ := rawjson.Get(page, l.key)
@@ -255,15 +258,15 @@ func (c *connection) filterOffering(method string, page json.RawMessage) json.Ra
 	return rawjson.Set(page, l.key, rawjson.List(spec.offers(l, items)))
 }
 
-// offers is a list without what the spec leaves out.
+// offers is a list without what the spec leaves out, and without skills that cannot be checked.
 func (s *Spec) offers(l offeringList, items []json.RawMessage) []json.RawMessage {
 	admitted := s.offer(l.capability)
-	if admitted == nil {
+	if admitted == nil && l.method != wire.MethodSkillsList {
 		return items
 	}
 	return slices.DeleteFunc(slices.Clone(items), func(item json.RawMessage) bool {
 		id, _ := rawjson.GetText(item, l.id)
-		return !admitted.Has(id)
+		return !admitted.Has(id) || l.method == wire.MethodSkillsList && s.checkSkill(item) != nil
 	})
 }
 
@@ -281,7 +284,7 @@ func (s *Spec) checkOffered(method string, params json.RawMessage) error {
 	case wire.MethodPromptsGet:
 		kind = "prompt"
 		name, _ = rawjson.GetText(params, "name")
-	case wire.MethodResourcesRead, wire.MethodSubscribe:
+	case wire.MethodResourcesRead, wire.MethodSubscribe, wire.MethodSkillsGet, wire.MethodDirectoryRead:
 		name, _ = rawjson.GetText(params, "uri")
 	case wire.MethodComplete:
 		ref, _ := rawjson.Get(params, "ref")

@@ -161,9 +161,11 @@ func (c *connection) relay(ctx context.Context, method string, params json.RawMe
 			result, err = c.lastTools(err)
 		}
 		return c.filterTools(result), err
-	case wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodResourceTemplates:
+	case wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodResourceTemplates, wire.MethodSkillsList:
 		result, err := c.request(ctx, r, true)
 		return c.filterOffering(method, result), err
+	case wire.MethodSkillsGet:
+		return c.getSkill(ctx, r)
 	case wire.MethodSubscribe, wire.MethodUnsubscribe:
 		return c.subscribe(ctx, r)
 	case wire.MethodSetLevel:
@@ -171,7 +173,11 @@ func (c *connection) relay(ctx context.Context, method string, params json.RawMe
 		c.restored.setLogLevel(level)
 	}
 	r.about, _ = wire.NameOf(method, params)
-	return c.request(ctx, r, repeatable(method))
+	result, err := c.request(ctx, r, repeatable(method))
+	if err == nil && method == wire.MethodResourcesRead {
+		err = c.checkSkillFile(r.about, result)
+	}
+	return result, err
 }
 
 // lastTools is the list that the server last sent, as one page, for callers who cannot wait

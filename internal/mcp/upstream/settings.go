@@ -60,6 +60,7 @@ type Settings struct {
 	ReadOnly      bool              `toml:"read_only,omitempty" live:"yes" added:"yes" help:"only tools with readOnlyHint exist"`
 	Prompts       Offer             `toml:"prompts,omitempty" live:"yes" added:"yes" help:"which of its prompts exist: all, none, or a list of their names, in which * stands for any text"`
 	Resources     Offer             `toml:"resources,omitempty" live:"yes" added:"yes" help:"which of its resources exist: all, none, or a list of URIs, in which * stands for any text"`
+	DynamicSkills bool              `toml:"dynamic_skills,omitempty" live:"yes" help:"true also offers those of its skills whose files it makes anew each time, which cannot be checked; docs/skills.md"`
 	Aliases       map[string]string `toml:"aliases,omitempty" live:"yes" added:"yes" help:"additional names of its tools: alias = the tool's own name"`
 	Priority      int               `toml:"priority,omitempty" live:"yes" help:"priority of its tools: higher ones are listed and found first"`
 	Ranks         map[string]int    `toml:"priorities,omitempty" live:"yes" help:"priority of single tools, added to that of the server"`

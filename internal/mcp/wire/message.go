@@ -290,7 +290,10 @@ const (
 	MethodSubscribe         = "resources/subscribe"   // legacy
 	MethodUnsubscribe       = "resources/unsubscribe" // legacy
 	MethodComplete          = "completion/complete"
-	MethodSetLevel          = "logging/setLevel" // legacy
+	MethodSkillsList        = "skills/list"              // of the extension skills
+	MethodSkillsGet         = "skills/get"               // likewise
+	MethodDirectoryRead     = "resources/directory/read" // likewise
+	MethodSetLevel          = "logging/setLevel"         // legacy
 
 	MethodTasksGet    = "tasks/get"
 	MethodTasksCancel = "tasks/cancel"

@@ -25,6 +25,9 @@ const (
 	// ExtensionApps is declared by clients that show the pages of tools: MCP Apps.
 	ExtensionApps = ProtocolPrefix + "ui"
 
+	// ExtensionSkills is declared by servers that offer skills.
+	ExtensionSkills = ProtocolPrefix + "skills"
+
 	MetaProgressToken = "progressToken"
 
 	MetaTraceParent = "traceparent"

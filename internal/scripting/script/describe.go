@@ -23,6 +23,7 @@ type Description struct {
 	Params      []Param // in the order of the script
 	AnyParams   bool    // params are not described, and are not checked
 	Returns     string
+	Page        string // Markdown: when and how to use it
 	Tags        []string
 	Hints       tool.Hints
 	Warnings    []string // fields that were ignored
@@ -172,6 +173,8 @@ func (d *Description) read(key string, value json.RawMessage) (err error) {
 		if text, ok := rawjson.Text(value); ok {
 			d.Returns = text
 		}
+	case "page":
+		d.Page, err = textField(key, value)
 	case "params":
 		d.AnyParams = false
 		d.Params, err = readParams(value, d.warn)
@@ -182,7 +185,7 @@ func (d *Description) read(key string, value json.RawMessage) (err error) {
 	case "annotations":
 		err = d.readAnnotations(value)
 	default:
-		err = unknownField("describe()."+key, key, []string{"name", "title", "description", "returns", "params", "tags", "annotations"}, d.warn)
+		err = unknownField("describe()."+key, key, []string{"name", "title", "description", "returns", "params", "page", "tags", "annotations"}, d.warn)
 	}
 	return err
 }

@@ -280,6 +280,19 @@ func (p *Published) Script(ctx context.Context, name string) (script.Request, bo
 	return one.request(), true
 }
 
+// Page is what a published script says about its use, and the script.
+type Page struct{ Text, Source, Language string }
+
+// Page returns the page of the script that is published under the caller's name of it; false if
+// it has none.
+func (p *Published) Page(ctx context.Context, name string) (Page, bool) {
+	one := p.list.Load().byName[p.fullName(ctx, name)]
+	if one == nil || one.description.Page == "" {
+		return Page{}, false
+	}
+	return Page{one.description.Page, one.source, one.language}, true
+}
+
 // request returns the request to run the script. In messages it has its plain name.
 func (p *publication) request() script.Request {
 	name, org := principal.SplitNamespace(p.Name)
