@@ -149,6 +149,9 @@ func (m *Menu) withApps(ctx context.Context, list []tool.Info) ([]tool.Info, err
 	list = slices.Clone(list)
 	for i := range all {
 		if isApp := all[i].App.Page != "" || all[i].App.Hidden; isApp && !listed[all[i].Name] && len(list) < most {
+			if m.options.Own(all[i].Name) {
+				all[i] = withoutExtras(all[i])
+			}
 			list = append(list, all[i])
 		}
 	}
@@ -446,7 +449,7 @@ func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify hub.Notify) (s
 		ctx, cancel := context.WithCancel(context.Background())
 		sub := bus.Subscribe(event.Options{Types: []string{
 			"upstream.connecting", "upstream.installing", "upstream.connected", "upstream.reconnecting", "upstream.failed", "upstream.needs_auth", "upstream.asleep",
-			toolsRefreshed, listsRefreshed, "upstream.removed", "job.*", configUpdate,
+			toolsRefreshed, listsRefreshed, "upstream.removed", "job.*", "script.*", configUpdate,
 		}, Mode: event.Latest, IncludeRemote: true})
 		var work sync.WaitGroup
 		work.Go(func() {
@@ -471,6 +474,10 @@ func notifyOf(e event.Event, notify hub.Notify) {
 	if changesListedTools(e) {
 		notify(wire.NoteToolsChanged, nil, nil)
 	}
+	if isScript(e) { // that may be a skill
+		notify(wire.NoteResourcesChanged, nil, nil)
+		return
+	}
 	if e.Type == listsRefreshed || e.Type == "upstream.removed" {
 		notify(wire.NotePromptsChanged, nil, nil)
 		notify(wire.NoteResourcesChanged, nil, nil)
@@ -479,6 +486,9 @@ func notifyOf(e event.Event, notify hub.Notify) {
 		notify(wire.NoteResourceUpdated, rawjson.SetText(nil, "uri", uri), e.VisibleTo)
 	}
 }
+
+// isScript tells whether an event is about a published script.
+func isScript(e event.Event) bool { return strings.HasPrefix(e.Type, "script.") }
 
 // changesListedTools reports whether somebody may be shown other tools after an event, even if
 // all tools together stay the same.

@@ -136,6 +136,7 @@ type MCP struct {
 	Menu           string   `toml:"menu" words:"menus" live:"yes" help:"which of our own tools clients see: code lists five that find and call all others, standard also those for jobs, sessions, scripts and connections that are used most, full all; exposed and pinned tools come on top; direct lists the tools of all servers instead; a client can ask for another with /mcp?menu=NAME; docs/code_mode.md"`
 	ListScripts    int      `toml:"list_scripts" live:"yes" help:"up to how many published scripts the menus code and standard list; if there are more, they are found with search_tools"`
 	ListApps       int      `toml:"list_apps" live:"yes" help:"up to how many tools with a page are listed to clients that show pages (MCP Apps); docs/apps.md"`
+	DecideInApps   bool     `toml:"decide_in_apps" trust:"needed" help:"true lets people decide requests for approval in the App that their client shows, unless a rule names a role or several people; docs/apps.md"`
 	Pinned         []string `toml:"pinned" live:"yes" help:"tools that are listed in every menu, as namespace.tool or the name of a script"`
 	ResultKB       int      `toml:"result_kb" min:"1" help:"how much of a result of call_tool or execute_code is returned, in KiB; larger results are stored and returned as a handle"`
 }

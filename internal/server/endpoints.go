@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/approvaltools"
+	"github.com/luanette/luanette/internal/builtin/apptools"
 	"github.com/luanette/luanette/internal/builtin/jobtools"
 	"github.com/luanette/luanette/internal/builtin/offertools"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
@@ -63,7 +65,7 @@ func (in *parts) registerTools() {
 		scripttools.Tools(in.scripts.runner, in.scripts.store, in.scripts.published, in.scripts.sessions),
 		scripttools.Sessions(in.scripts.sessions),
 		jobtools.Traces(in.telemetry.Traces()),
-		approvaltools.Tools(in.approvals, in.scripts.sessions),
+		apptools.WithPages(approvaltools.Tools(in.approvals, in.scripts.sessions)),
 		scripttools.Code(in.scripts.runner, in.scripts.sessions, scripttools.CodeOptions{
 			Time: time.Duration(c.CodeTime), Longest: time.Duration(c.Timeout), Memory: int64(c.CodeMB) << 20,
 			Calls: int64(c.CodeCalls), ChatCalls: int64(c.ChatCalls),
@@ -71,7 +73,7 @@ func (in *parts) registerTools() {
 		scripttools.Preview(in.scripts.runner, in.scripts.sessions, in.scripts.store, in.catalog),
 	}
 	if in.jobs != nil {
-		families = append(families, jobtools.Tools(in.jobs, in.scripts.store, in.scripts.runner), jobtools.Schedules(in.jobs, in.scripts.published))
+		families = append(families, apptools.WithPages(jobtools.Tools(in.jobs, in.scripts.store, in.scripts.runner)), jobtools.Schedules(in.jobs, in.scripts.published))
 	}
 	own := toolset.NewSet("", families...)
 	in.ownTools.Store(&ownTools{own, in.scripts.published})
@@ -84,7 +86,7 @@ func newHub(in *parts) *hub.Hub {
 	return hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: in.options.Version,
 		Instructions: builtin.Instructions(),
-		Tools:        offers.Apps{Menu: in.menu, Catalog: in.catalog, Offers: in.offers},
+		Tools:        offers.Apps{Menu: in.menu, Catalog: in.catalog, Offers: in.offers, Own: in.apps},
 		Menus:        builtin.Menus,
 		HubMenu:      builtin.MenuFull,
 		Offers:       in.offers,
@@ -105,10 +107,17 @@ func newHub(in *parts) *hub.Hub {
 	})
 }
 
+// openApps makes the Apps of our own.
+func (in *parts) openApps() *apptools.Apps {
+	return apptools.New(apptools.Options{
+		Pages: web.Apps(), Keys: secret.Box{Key: in.storedKey()}, URL: in.publicURL, Decide: in.config.MCP.DecideInApps, All: in.catalog,
+	})
+}
+
 // openOffers joins all resources and prompts at /mcp.
 func (in *parts) openOffers() *offers.Offers {
 	all := offers.New(offers.Options{
-		Resources: in.resources(), Prompts: in.prompts(), Completer: in.completions(), Upstreams: peers{in.upstreams, in}, Links: in.links,
+		Resources: in.resources(), Prompts: in.prompts(), Completer: in.completions(), Skills: scripttools.Skills(in.scripts.published, in.catalog), Upstreams: peers{in.upstreams, in}, Links: in.links,
 		Pages: in.pages,
 	})
 	in.closeFirst.plain("the subscriptions", all.Close) // after the MCP endpoint
@@ -151,6 +160,7 @@ func (in *parts) resources() *builtin.Resources {
 		builtin.CostResources(in.catalog, in.menu),
 		builtin.SetResources(in.menu, in.setsFor),
 		scripttools.Resources(in.scripts.store),
+		in.apps.Resources(),
 		jobtools.TraceResources(in.telemetry.Traces()),
 	}
 	if in.jobs != nil {

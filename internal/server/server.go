@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/builtin/apptools"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/jobs/job"
@@ -49,6 +50,7 @@ type parts struct {
 	*tooling
 	*reloading
 	jobs   *job.Queue // nil if this process has no jobs
+	apps   *apptools.Apps
 	offers *offers.Offers
 }
 
@@ -117,6 +119,7 @@ func build(ctx context.Context, p *process) (*Server, error) {
 			return nil, err
 		}
 	}
+	in.apps = in.openApps()
 	in.offers = in.openOffers()
 	in.registerTools()
 	in.pins.Set(p.config.PinSettings()) // now the names of our own tools are known

@@ -14,6 +14,9 @@ import (
 // Capability is what we declare to servers: what clients that show Apps declare.
 var Capability = json.RawMessage(`{"mimeTypes":["text/html;profile=mcp-app"]}`)
 
+// MIMEType is that of pages.
+const MIMEType = "text/html;profile=mcp-app"
+
 // Scheme is how the URIs of pages begin.
 const Scheme = "ui://"
 

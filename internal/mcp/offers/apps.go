@@ -3,6 +3,7 @@ package offers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -27,6 +28,15 @@ type Apps struct {
 	Menu
 	Catalog *catalog.Catalog
 	Offers  *Offers
+	Own     OwnApps
+}
+
+// OwnApps are the Apps of our own.
+type OwnApps interface {
+	// Source has the tools that only their pages call.
+	tool.Source
+	// Grant adds to the result of a tool what its page needs to act, if it has a page of ours.
+	Grant(ctx context.Context, name string, result tool.Result) tool.Result
 }
 
 // Tools lists the tools. Pages must not call ours, which reach all others.
@@ -44,13 +54,15 @@ func (a Apps) Tools(ctx context.Context) ([]tool.Info, error) {
 	for i := range list {
 		info := &list[i]
 		switch ref, known := refs[info.Name]; {
-		case known && ref.Space == "":
+		case known && ref.Space == "" && info.App.Page == "":
 			info.Raw = apps.ForModels(info.Raw)
+		case known && ref.Space == "":
 		case info.App.Page != "":
 			info.Raw = apps.WithPage(info.Raw, shownPage(pages, ref.Space, info.App.Page))
 		}
 	}
-	return list, err
+	ours, failed := a.Own.Tools(ctx)
+	return append(list, ours...), errors.Join(err, failed)
 }
 
 // shownPage is the URI of a tool's page here; "" if the caller may not read it.
@@ -65,18 +77,39 @@ func shownPage(known []Entry, space, uri string) string {
 // Call runs a tool by any of its names here. Hosts pass on the calls of pages as these write
 // them: such a name is of a tool of the only server with it of which the caller has read a page.
 func (a Apps) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	if tool.ShowsApps(ctx) {
-		if _, err := a.Catalog.Resolve(ctx, call.Ref.Name); err != nil {
-			spaces := a.ofPages(ctx, call.Ref.Name)
-			if len(spaces) > 1 {
-				return tool.Result{}, severalServers(principal.Of(ctx), spaces, call.Ref.Name)
-			}
-			if len(spaces) == 1 {
-				call.Ref.Name = principal.Of(ctx).NameOf(spaces[0]) + "." + call.Ref.Name
-			}
-		}
+	if !tool.ShowsApps(ctx) {
+		return a.Menu.Call(ctx, call)
 	}
-	return a.Menu.Call(ctx, call)
+	ours, err := a.Own.Tools(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if slices.ContainsFunc(ours, func(info tool.Info) bool { return info.Name == call.Ref.Name }) {
+		return a.Own.Call(ctx, call)
+	}
+	if call, err = a.resolve(ctx, call); err != nil {
+		return tool.Result{}, err
+	}
+	result, err := a.Menu.Call(ctx, call)
+	if err == nil {
+		result = a.Own.Grant(ctx, call.Ref.Name, result)
+	}
+	return result, err
+}
+
+// resolve finds the tool that a page means.
+func (a Apps) resolve(ctx context.Context, call tool.Call) (tool.Call, error) {
+	if _, err := a.Catalog.Resolve(ctx, call.Ref.Name); err == nil {
+		return call, nil
+	}
+	spaces := a.ofPages(ctx, call.Ref.Name)
+	if len(spaces) > 1 {
+		return call, severalServers(principal.Of(ctx), spaces, call.Ref.Name)
+	}
+	if len(spaces) == 1 {
+		call.Ref.Name = principal.Of(ctx).NameOf(spaces[0]) + "." + call.Ref.Name
+	}
+	return call, nil
 }
 
 // ofPages are the servers whose pages may have called a tool by its own name. Where it is not

@@ -132,6 +132,25 @@ func AsScriptRunner(t Tool) Tool {
 	return t
 }
 
+// Name is the name of the tool.
+func (t *Tool) Name() string { return t.info.Name }
+
+// WithPage is a tool whose results a page of ours shows, to clients that show MCP Apps. Pages do
+// not call it: those of other servers could, too.
+func WithPage(t Tool, uri string) Tool {
+	t.info.App.Page = uri
+	ui := rawjson.Set(rawjson.SetText(nil, "resourceUri", uri), "visibility", json.RawMessage(`["model"]`))
+	t.info.Raw = rawjson.Set(t.info.Raw, "_meta", rawjson.Set(nil, "ui", ui))
+	return t
+}
+
+// ForPages is a tool that only pages call.
+func ForPages(t Tool) Tool {
+	t.info.App.Hidden = true
+	t.info.Raw = rawjson.Set(t.info.Raw, "_meta", json.RawMessage(`{"ui":{"visibility":["app"]}}`))
+	return t
+}
+
 // AsTask is a tool whose calls clients of MCP revision 2025-11-25 may make as
 // tasks. Later clients are not asked: they say with each call what they can take.
 func AsTask(t Tool) Tool {

@@ -29,6 +29,15 @@ var built embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' data: blob:; " +
 	"font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
+// Apps are the Apps of our own, NAME.html each.
+func Apps() fs.FS {
+	files, err := fs.Sub(built, "dist/apps")
+	if err != nil {
+		panic(err) // the folder is embedded under this name
+	}
+	return files
+}
+
 // PageRoutes are the routes of the web page's files. They require no key: the files
 // contain no data, and the page must load before a user can log in.
 func PageRoutes() (list []principal.Route) {

@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
-import { defineConfig, type Plugin } from 'vite'
+import { build, defineConfig, type Plugin, type Rollup } from 'vite'
 
 // esbuild does JSX by itself. Every page but the overview is a chunk of its own, and so is
 // the editor, which the playground loads. The built files are committed, so that `go install` has them: their
@@ -25,9 +26,26 @@ const compressed: Plugin = {
   },
 }
 
+// The Apps that clients show in their own windows: each is one file, with its script and style in it.
+const apps: Plugin = {
+  name: 'apps',
+  async generateBundle() {
+    const style = readFileSync('src/apps/app.css', 'utf8')
+    for (const name of ['approval', 'job']) {
+      const made = await build({
+        configFile: false, logLevel: 'warn', publicDir: false,
+        build: { write: false, target: 'es2022', modulePreload: false, lib: { entry: `src/apps/${name}.ts`, formats: ['iife'], name: 'app' } },
+      }) as Rollup.RollupOutput[]
+      const script = made[0].output[0].code.replaceAll('</script', '<\\/script')
+      const source = `<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Luanette</title>\n<style>\n${style}</style>\n<body></body>\n<script>\n${script}</script>\n</html>\n`
+      this.emitFile({ type: 'asset', fileName: `apps/${name}.html`, source })
+    }
+  },
+}
+
 export default defineConfig({
   base: './',
-  plugins: [compressed],
+  plugins: [compressed, apps],
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   build: {
     target: 'es2022',
