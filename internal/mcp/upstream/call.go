@@ -239,6 +239,9 @@ func (c *connection) handleFailure(ctx context.Context, s *session, err error) r
 		return retryNever
 	case ctx.Err() != nil, lacksScope(err):
 		return retryNever
+	case errors.As(err, &status) && status.auth() && c.secretsChanged():
+		c.failSession(s, errRenewed)
+		return retryAlways
 	case errors.As(err, &status) && status.auth():
 		c.failSession(s, err)
 		return retryNever
@@ -326,17 +329,12 @@ func (s *session) translate(ctx context.Context, r *outcall) (result json.RawMes
 func (s *session) exchange(ctx context.Context, timeout *callTimeout, r *outcall, params json.RawMessage) (json.RawMessage, error) {
 	id := wire.IntID(s.ids.Add(1))
 	r.sentOver, r.id = s, id
-	p := &inflight{caller: r.caller, timeout: timeout, progress: -1}
-	if r.method == wire.MethodTasksResult {
-		p.task = r.about
+	p := newInflight(r, timeout)
+	if !s.begin(id, p) {
+		return nil, notSent(errRenewed)
 	}
-	s.mu.Lock()
-	s.pending[id] = p
-	s.mu.Unlock()
 	defer func() {
-		s.mu.Lock()
-		delete(s.pending, id)
-		s.mu.Unlock()
+		s.end(id)
 		p.finish()
 	}()
 
@@ -364,6 +362,27 @@ func (s *session) exchange(ctx context.Context, timeout *callTimeout, r *outcall
 		return nil, errors.New("result is not an object: " + excerpt(answer.Result))
 	}
 	return answer.Result, nil
+}
+
+// begin adds a pending call, unless the session takes no more.
+func (s *session) begin(id wire.ID, p *inflight) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.retired && p.caller != nil {
+		return false
+	}
+	s.pending[id] = p
+	return true
+}
+
+// end removes a call.
+func (s *session) end(id wire.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pending, id)
+	if s.renewing && s.calls() == 0 {
+		signal(s.idle)
+	}
 }
 
 // failPending ends every pending call, because the transport has ended.
@@ -403,6 +422,14 @@ type inflight struct {
 	questions []context.CancelCauseFunc
 	queue     chan func()   // notifications for the caller; created by the first
 	delivered chan struct{} // closed when the queue is closed and empty
+}
+
+func newInflight(r *outcall, timeout *callTimeout) *inflight {
+	p := &inflight{caller: r.caller, timeout: timeout, progress: -1}
+	if r.method == wire.MethodTasksResult {
+		p.task = r.about
+	}
+	return p
 }
 
 // notificationQueue is how many notifications may wait for the caller. Further

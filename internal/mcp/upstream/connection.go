@@ -32,8 +32,9 @@ type connection struct {
 	end    func(*connection) // ends the connection of an owner
 
 	life         *lifetime
-	checkNow     chan struct{} // the server may be down
-	toolsChanged chan struct{} // the server's tools may have changed
+	secrets      atomic.Pointer[string] // of files, that the latest session was opened with
+	checkNow     chan struct{}          // the server may be down
+	toolsChanged chan struct{}          // the server's tools may have changed
 	// offeringChanged: what it offers beside tools may have changed.
 	offeringChanged chan struct{}
 	stopped         chan struct{} // closed when everything of it has ended

@@ -114,6 +114,9 @@ type Options struct {
 	HealthTimeout  time.Duration // for the answer to a health check; zero: 5 s
 	Debounce       time.Duration // between list_changed and the new list; zero: 100 ms
 	AuthRetry      time.Duration // between attempts while credentials are missing; zero: 1 min
+	// SecretInterval is how often the files with the secrets of a connection are looked at, which
+	// watching would miss where they are mounted or links are exchanged; zero: 2 s.
+	SecretInterval time.Duration
 	FailedAfter    time.Duration // how long a process must end the same way until StateFailed; zero: 5 s
 	FailedRetry    time.Duration // between attempts in StateFailed; zero: 5 min
 	StopTimeout    time.Duration // for a child process to end by itself; zero: 2 s
@@ -178,6 +181,7 @@ func (o Options) withDefaults() Options {
 	o.HealthTimeout = positive(o.HealthTimeout, 5*time.Second)
 	o.Debounce = positive(o.Debounce, 100*time.Millisecond)
 	o.AuthRetry = positive(o.AuthRetry, time.Minute)
+	o.SecretInterval = positive(o.SecretInterval, 2*time.Second)
 	o.FailedAfter = positive(o.FailedAfter, 5*time.Second)
 	o.FailedRetry = positive(o.FailedRetry, 5*time.Minute)
 	o.StopTimeout = positive(o.StopTimeout, 2*time.Second)

@@ -41,6 +41,7 @@ type company struct {
 	open bool // it lists its tools without a token
 
 	mu      sync.Mutex
+	refused string                 // token
 	servers map[string]*mcp.Server // by token
 	headers []http.Header          // of all requests
 }
@@ -61,6 +62,9 @@ func (c *company) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // server is that of one token; nil if the token is not known. c.mu is held.
 func (c *company) server(token string) *mcp.Server {
+	if token != "" && token == c.refused {
+		return nil
+	}
 	if s := c.servers[token]; s != nil {
 		return s
 	}

@@ -39,6 +39,8 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 			c.end(c)
 		case errors.Is(err, errIdle):
 			c.phase.sleep(nil)
+		case errors.Is(err, errRenewed):
+			c.log.InfoContext(ctx, "connecting again, as its secrets have changed")
 		case c.unused(), c.refusesListing(err):
 			c.phase.sleep(err)
 		default:
@@ -70,7 +72,7 @@ func (c *connection) serve(ctx context.Context) (connected, served bool, err err
 	served = s.answeredCaller.Load() || time.Since(began) > time.Second || c.stats.now().Calls > s.callsBefore
 	c.clearSession(s)
 	s.noteEnd(ctx, began, err)
-	s.close()
+	c.leave(s)
 	return true, served, err
 }
 
@@ -80,6 +82,7 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 	if c.phase.now().attempt == 0 {
 		c.publish(Connecting{Upstream: spec.Name, Target: spec.Target()})
 	}
+	c.noteSecrets(*spec)
 	a, err := c.connectAttempt(ctx, *spec)
 	if err != nil {
 		return nil, err
@@ -163,6 +166,8 @@ var errIdle = errors.New("idle")
 func (c *connection) monitor(ctx context.Context, s *session) error {
 	health := time.NewTimer(c.nextHealthCheck(s))
 	defer health.Stop()
+	secrets, stop := c.lookAtSecrets()
+	defer stop()
 	var relist <-chan time.Time
 	debounce := c.opts.Debounce
 	for {
@@ -184,6 +189,14 @@ func (c *connection) monitor(ctx context.Context, s *session) error {
 			health.Reset(c.nextHealthCheck(s))
 		case <-c.checkNow:
 			err = c.checkHealth(ctx, s)
+		case <-secrets:
+			if c.secretsChanged() && s.renew() {
+				err = errRenewed
+			}
+		case <-s.idle:
+			if s.renew() {
+				err = errRenewed
+			}
 		case <-c.toolsChanged:
 			if relist == nil {
 				relist = time.After(debounce)
@@ -317,7 +330,10 @@ func (c *connection) waitToReconnect(ctx context.Context, err error, connected, 
 		c.publish(Lost{Upstream: c.name, Error: err.Error()})
 	}
 	c.reportFailure(ctx, f)
+	waiting, stop := context.WithCancel(ctx)
+	c.life.run(func(context.Context) { c.awaitSecrets(waiting) })
 	c.phase.awaitRetry(ctx, f)
+	stop()
 	if c.isDenied(err) && c.unused() {
 		c.end(c)
 	}

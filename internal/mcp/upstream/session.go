@@ -26,7 +26,8 @@ type session struct {
 	peer       peer         // without its revision
 	intercept  *interceptor // nil: requests go straight to the transport
 	life       *lifetime
-	failed     chan error // takes the reason when a caller finds that the session is unusable
+	failed     chan error    // takes the reason when a caller finds that the session is unusable
+	idle       chan struct{} // a session that is to be renewed has no call any more
 
 	era          wire.Era
 	revision     string
@@ -48,6 +49,8 @@ type session struct {
 	questionSlots chan struct{} // bounds the server's requests in progress
 
 	mu            sync.Mutex
+	renewing      bool   // its secrets have changed
+	retired       bool   // it takes no more calls
 	acked         func() // called when the server acknowledges a subscription
 	pending       map[wire.ID]*inflight
 	questions     map[wire.ID]context.CancelFunc // the server's requests in progress
@@ -58,7 +61,7 @@ type session struct {
 // newSession prepares a session before its handshake.
 func newSession(c *connection, e endpoint) *session {
 	return &session{
-		connection: c, endpoint: e, peer: newPeer(c.name, e), life: newLifetime(), failed: make(chan error, 1),
+		connection: c, endpoint: e, peer: newPeer(c.name, e), life: newLifetime(), failed: make(chan error, 1), idle: make(chan struct{}, 1),
 		questionSlots: make(chan struct{}, maxQuestions), acked: func() {},
 		pending: map[wire.ID]*inflight{}, questions: map[wire.ID]context.CancelFunc{}, subscriptions: map[string]bool{},
 	}
@@ -120,12 +123,7 @@ func (s *session) abort(why error) error {
 func (s *session) activeCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
-	for _, p := range s.pending {
-		if p.caller != nil {
-			n++
-		}
-	}
+	n := s.calls()
 	return n
 }
 
