@@ -20,7 +20,7 @@ import (
 
 // OAuth configures logins to upstreams.
 type OAuth struct {
-	Key         string `toml:"key" secret:"all" help:"key that encrypts tokens, as a reference such as ${env:NAME}; empty creates a file oauth.key in the data folder, which is not allowed if several nodes share the database"`
+	Key         string `toml:"key" secret:"all" help:"key that encrypts tokens, as a reference such as ${env:NAME}; further lines are keys that were used before, docs/oauth.md; empty creates a file oauth.key in the data folder, which is not allowed if several nodes share the database"`
 	RedirectURL string `toml:"redirect_url" help:"URL that browsers are redirected to after a login: https://HOST/oauth/callback; needed if browsers do not reach the server at its listen address"`
 	MetadataURL string `toml:"client_metadata_url" help:"URL of our client metadata for authorization servers: https://HOST/oauth/client.json of this server, or a copy of that document"`
 }

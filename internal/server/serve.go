@@ -49,6 +49,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 	srv.node.SetAddress(httpserver.URL(listener.Addr()))
 	srv.printAddresses(ctx, listener.Addr(), backend)
 	srv.precompile()
+	srv.rekey()
 	srv.returnMemory()
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))

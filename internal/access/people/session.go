@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/sealed"
 )
 
 // sessionPrefix tells the cookies of people from those of keys.
@@ -166,4 +167,11 @@ func (s *Store) Claim(ctx context.Context, f Stored) (mine bool, err error) {
 func (s *Store) End(ctx context.Context, f Stored) error {
 	_, err := s.endSessions(ctx, "hash = $1", f.hash)
 	return err
+}
+
+// Sealed is the column with the encrypted tokens of providers.
+func Sealed() sealed.Column {
+	return sealed.Column{Table: "people_sessions", Name: "sealed", Of: []string{"hash"}, About: func(of []string) []string {
+		return []string{"session", hex.EncodeToString([]byte(of[0]))}
+	}}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/sealed"
 )
 
 // kept are the tokens of one sign-in. Its session uses them to ask the provider again, and
@@ -247,4 +248,11 @@ func (s *Service) Ask(ctx context.Context, of Subject, form url.Values) (Issued,
 		return Issued{}, fault.New(fault.Upstream, "the answer of %s has no token", p.Issuer)
 	}
 	return Issued{got.Access, got.Kind, s.endOf(got.tokens)}, nil
+}
+
+// Sealed is the column with the encrypted tokens of sign-ins.
+func Sealed() sealed.Column {
+	return sealed.Column{Table: "signin_tokens", Name: "sealed", Of: []string{"id", "person", "provider"}, About: func(of []string) []string {
+		return append([]string{"signin tokens"}, of...)
+	}}
 }

@@ -83,6 +83,8 @@ func (t *Text) UnmarshalText(raw []byte) error {
 // Box encrypts stored values with AES-GCM. Each value is bound to its subject, so that
 // one row of a table cannot be used as another.
 type Box struct {
+	// Key has a key on each line: the first encrypts, the others open what was encrypted before
+	// the key was changed.
 	Key          func() (Text, error)
 	RecoveryHint string // what to do when the key is lost: "log in again with …"
 }
@@ -90,20 +92,35 @@ type Box struct {
 // minKey is the shortest key, in bytes.
 const minKey = 16
 
-func (b Box) cipher() (cipher.AEAD, error) {
+// ciphers are those of the keys.
+func (b Box) ciphers() (list []cipher.AEAD, err error) {
 	given, err := b.Key()
 	if err != nil {
 		return nil, err
 	}
-	if len(given.Reveal()) < minKey {
+	for line := range strings.Lines(given.Reveal()) {
+		aead, err := cipherOf(strings.TrimRight(line, "\r\n"))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, aead)
+	}
+	if list == nil {
+		_, err = cipherOf("")
+	}
+	return list, err
+}
+
+func cipherOf(key string) (cipher.AEAD, error) {
+	if len(key) < minKey {
 		return nil, fault.New(fault.Config, "oauth.key is shorter than %d bytes", minKey).
 			WithHint("make one with `openssl rand -hex 32`")
 	}
-	key, err := hkdf.Key(sha256.New, []byte(given.Reveal()), nil, "luanette oauth", 32)
+	derived, err := hkdf.Key(sha256.New, []byte(key), nil, "luanette oauth", 32)
 	if err != nil {
 		return nil, err
 	}
-	block, err := aes.NewCipher(key)
+	block, err := aes.NewCipher(derived)
 	if err != nil {
 		return nil, err
 	}
@@ -116,25 +133,50 @@ func (b Box) Seal(v any, about ...string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	aead, err := b.cipher()
+	keys, err := b.ciphers()
 	if err != nil {
 		return nil, err
 	}
-	return aead.Seal(nil, nil, plain, bound(about)), nil
+	return keys[0].Seal(nil, nil, plain, bound(about)), nil
 }
 
 // Open decrypts what Seal returned into v. about must be the same.
 func (b Box) Open(sealed []byte, v any, about ...string) error {
-	aead, err := b.cipher()
+	plain, _, err := b.open(sealed, about)
 	if err != nil {
 		return err
 	}
-	plain, err := aead.Open(nil, nil, sealed, bound(about))
-	if err != nil {
-		return fault.New(fault.Config, "cannot decrypt the credentials of %s: they were encrypted with another key", strings.Join(about[1:], " at ")).
-			WithHint("restore the key they were encrypted with, or %s", b.RecoveryHint)
-	}
 	return json.Unmarshal(plain, v)
+}
+
+// open decrypts what Seal returned, and tells with which of the keys.
+func (b Box) open(sealed []byte, about []string) (plain []byte, key int, err error) {
+	keys, err := b.ciphers()
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, aead := range keys {
+		if plain, err = aead.Open(nil, nil, sealed, bound(about)); err == nil {
+			return plain, i, nil
+		}
+	}
+	return nil, 0, fault.New(fault.Config, "cannot decrypt the credentials of %s: they were encrypted with another key", strings.Join(about[1:], " at ")).
+		WithHint("restore the key they were encrypted with, or %s", b.RecoveryHint)
+}
+
+// Replaces reports whether there are keys that only open what was encrypted before.
+func (b Box) Replaces() bool {
+	keys, err := b.ciphers()
+	return err == nil && len(keys) > 1
+}
+
+// Reseal encrypts a value with the first key. It returns nil if it is encrypted with that already.
+func (b Box) Reseal(sealed []byte, about ...string) ([]byte, error) {
+	plain, key, err := b.open(sealed, about)
+	if err != nil || key == 0 {
+		return nil, err
+	}
+	return b.Seal(json.RawMessage(plain), about...)
 }
 
 // bound joins strings with their lengths, so that different lists never give the same

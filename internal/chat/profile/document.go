@@ -40,6 +40,12 @@ func (d *Document[T]) load(ctx context.Context, tx *db.Tx, p Person) (value T, e
 	return value, err
 }
 
+// Owners are the people and organisations with such a document.
+func (d *Document[T]) Owners(ctx context.Context) ([]Person, error) {
+	return db.Find(ctx, d.table.db, func(row db.Scanner) (p Person, err error) { return p, row.Scan(&p.Org, &p.User) },
+		`SELECT org, person FROM talk_documents WHERE kind = $1 ORDER BY org, person`, d.kind)
+}
+
 // Set stores the document of a person or an organisation.
 func (d *Document[T]) Set(ctx context.Context, p Person, value T) error {
 	return d.table.db.Write(ctx, func(tx *db.Tx) error { return d.save(ctx, tx, p, value) })

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -466,6 +467,28 @@ func (r *Registry) unsealed(ctx context.Context, p profile.Person, k storedServe
 		r.Log.WarnContext(ctx, "decrypt token of a server", "org", p.Org, "user_id", p.User, "server", s.ID, "error", err, "hint", fault.HintOf(err))
 	}
 	return s
+}
+
+// Reseal encrypts the tokens of all servers with the first key, and returns how many were
+// encrypted with another.
+func (r *Registry) Reseal(ctx context.Context) (changed int, err error) {
+	owners, err := r.document.Owners(ctx)
+	for _, p := range owners {
+		count := 0
+		_, failed := r.document.Change(ctx, p, func(list *[]storedServer) error {
+			count = 0
+			for i := range *list {
+				k := &(*list)[i]
+				if fresh, err := r.Secrets.Reseal(k.Sealed, aboutToken(p, Server(k.bareServer))...); err == nil && fresh != nil {
+					k.Sealed = fresh
+					count++
+				}
+			}
+			return nil
+		})
+		changed, err = changed+count, errors.Join(err, failed)
+	}
+	return changed, err
 }
 
 func aboutToken(p profile.Person, s Server) []string {

@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/sealed"
 )
 
 // Migrations create the tables of the package.
@@ -194,5 +195,16 @@ func (l *Logins) forgetKnown(which func(Key) bool) {
 		if which(key) {
 			delete(l.known, key)
 		}
+	}
+}
+
+// Sealed are the columns with encrypted logins and clients.
+func Sealed() []sealed.Column {
+	login := func(of []string) []string { return Server{Name: of[0], Owner: of[1]}.subject("login", of[3], of[2]) }
+	of := []string{"upstream", "owner", "server", "issuer"}
+	return []sealed.Column{
+		{Table: "oauth_logins", Name: "sealed", Of: of, About: login},
+		{Table: "oauth_revocations", Name: "sealed", Of: of, About: login},
+		{Table: "oauth_clients", Name: "sealed", Of: []string{"upstream", "issuer", "redirect"}, About: func(of []string) []string { return append([]string{"client"}, of...) }},
 	}
 }

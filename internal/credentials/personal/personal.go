@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/sealed"
 )
 
 // Migrations create the tables of the package.
@@ -162,4 +163,9 @@ func (s *Store) Delete(ctx context.Context, owner, name string) error {
 		s.changed(owner)
 	}
 	return err
+}
+
+// Sealed is the column with the encrypted values.
+func Sealed() sealed.Column {
+	return sealed.Column{Table: "personal_values", Name: "sealed", Of: []string{"org", "owner", "name"}, About: func(of []string) []string { return about(of[0], of[1], of[2]) }}
 }

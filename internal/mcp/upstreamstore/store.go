@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/personal"
+	"github.com/luanette/luanette/internal/store/sealed"
 )
 
 // Migrations create the tables of the package.
@@ -240,4 +241,11 @@ func Personal() []personal.Table {
 	return []personal.Table{
 		{Name: "wanted_upstreams", Where: "changed_by = FULLNAME OR OWNER(changed_by)", Hidden: []string{"settings"}, Set: "changed_by = PSEUDONYM"},
 	}
+}
+
+// Sealed is the column with the encrypted settings.
+func Sealed() sealed.Column {
+	return sealed.Column{Table: "wanted_upstreams", Name: "settings", Where: "sealed", Of: []string{"name"}, About: func(of []string) []string {
+		return []string{sealedAs, of[0]}
+	}}
 }
