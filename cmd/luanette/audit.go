@@ -133,6 +133,7 @@ func printFindings(out io.Writer, n audit.Verified) {
 	}{
 		{n.Erased, "of them were erased after the time that their organisation keeps entries"},
 		{n.Redacted, "of them are redacted: a person in them was erased"},
+		{n.Others, "more are of other organisations: their places in the chain alone"},
 		{n.Lost, "more are missing: they could not be stored (audit.lost says when)"},
 	} {
 		if note.count > 0 {
@@ -173,7 +174,7 @@ func exportAll(ctx context.Context, api client.Client, out *json.Encoder) (count
 	}
 	for _, chain := range chains.Chains {
 		for last := chain.Cut; ; {
-			query := url.Values{"node": {chain.Node}, "after": {strconv.FormatInt(last, 10)}, "limit": {"5000"}}
+			query := url.Values{"node": {chain.Node}, "after": {strconv.FormatInt(last, 10)}, "limit": {"5000"}, "links": {"true"}}
 			var list adminapi.AuditList
 			if _, err := adminRequest(ctx, api, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
 				return count, err

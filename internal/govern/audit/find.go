@@ -23,7 +23,10 @@ type Filter struct {
 	NotOwn       bool // without the reads of our own page
 	Node         string
 	After        int64 // with Node: entries after this one, in the order of the chain
-	Limit        int   // 0 is 100
+	// Links adds the entries of other organisations for those who see those of theirs, as links of
+	// the chain: their numbers and hashes alone. It is for a whole chain, without other filters.
+	Links bool
+	Limit int // 0 is 100
 }
 
 // Find lists entries that the principal of ctx sees, the newest first; with Node in the
@@ -33,8 +36,8 @@ func (s *Store) Find(ctx context.Context, f Filter) (list []Entry, err error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
-	where, order := f.conditions(s.db.Kind()), `at DESC, node DESC, seq DESC` // as the index has it
-	where.visibleTo(principal.Of(ctx))
+	who, order := principal.Of(ctx), `at DESC, node DESC, seq DESC` // as the index has it
+	where := f.visible(s.db.Kind(), who)
 	if f.Node != "" {
 		order = `seq`
 	}
@@ -42,11 +45,27 @@ func (s *Store) Find(ctx context.Context, f Filter) (list []Entry, err error) {
 	var texts []string
 	texts, err = db.Find(ctx, s.db, db.Column[string], query, where.args...)
 	for _, text := range texts {
-		if e, err := decode(text); err == nil {
-			list = append(list, e)
+		e, err := decode(text)
+		if err != nil {
+			continue
 		}
+		if f.Links && e.Org != who.Org {
+			e = e.link()
+		}
+		list = append(list, e)
 	}
 	return list, reading(err)
+}
+
+// visible are the conditions of the filter for what a principal sees. Links are of all entries.
+func (f *Filter) visible(kind db.Kind, who principal.Principal) conditions {
+	f.Links = f.Links && f.Node != "" && who.SeesOrg() && !who.SeesAll()
+	if f.Links {
+		return (&Filter{Node: f.Node, After: f.After}).conditions(kind)
+	}
+	where := f.conditions(kind)
+	where.visibleTo(who)
+	return where
 }
 
 // conditions are the WHERE clause of a filter.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -18,6 +19,7 @@ type Verified struct {
 	Entries  int64    `json:"entries"`
 	Erased   int64    `json:"erased,omitempty"`   // of them, those that retention erased
 	Redacted int64    `json:"redacted,omitempty"` // of them, those in which a person was who is erased
+	Others   int64    `json:"others,omitempty"`   // more in an export, of other organisations: their places in the chain alone
 	Lost     int64    `json:"lost,omitempty"`     // entries that could not be stored, as the log itself says
 	Problems []string `json:"problems"`           // the first few
 }
@@ -26,7 +28,8 @@ type Verified struct {
 const maxProblems = 20
 
 // Verify checks every chain from its first stored entry to its end, and reports
-// entries that were changed, deleted, added or moved.
+// entries that were changed, deleted, added or moved. It counts those of the organisation whose
+// entries the principal of ctx sees.
 func (s *Store) Verify(ctx context.Context) (list []Verified, err error) {
 	var chains []Chain
 	chains, err = db.Find(ctx, s.db, scanChain, `SELECT `+chainColumns+` FROM audit_chains
@@ -50,13 +53,13 @@ func (s *Store) verify(ctx context.Context, c Chain) (Verified, error) {
 		if err != nil {
 			return err
 		}
-		if w = (walk{Verified: Verified{Chain: c, Problems: []string{}}}); len(chains) == 0 {
+		if w = (walk{Verified: Verified{Chain: c, Problems: []string{}}, org: seenOrg(ctx)}); len(chains) == 0 {
 			w.problem("there are entries, but the end of the chain is not stored: it was deleted")
 		} else {
 			w.Chain = chains[0]
 		}
 		w.last, w.hash = w.Cut, w.CutHash
-		if err := w.rows(ctx, tx); err != nil {
+		if err := w.walk(ctx, tx); err != nil {
 			return err
 		}
 		w.end()
@@ -70,10 +73,30 @@ type walk struct {
 	Verified
 	last int64
 	hash string // of the last entry
+	org  string // whose entries are counted; "" is all
+	rows int64  // of all organisations
+
+	export bool // it has links, which are no entries of a log
 }
 
-// rows checks all rows of the chain, one at a time.
-func (w *walk) rows(ctx context.Context, tx *db.Tx) error {
+// ofOthers is the decision of a link.
+const ofOthers = "other"
+
+// link returns what those of other organisations see of the entry: its place in the chain.
+func (e *Entry) link() Entry {
+	return Entry{Node: e.Node, Seq: e.Seq, Decision: ofOthers, Prev: e.Prev, Hash: e.Hash}
+}
+
+// seenOrg is the organisation of a caller who sees no other's entries, or "".
+func seenOrg(ctx context.Context) string {
+	if who := principal.Of(ctx); !who.SeesAll() {
+		return who.Org
+	}
+	return ""
+}
+
+// walk checks all rows of the chain, one at a time.
+func (w *walk) walk(ctx context.Context, tx *db.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT `+rowColumns+` FROM audit_log WHERE node = $1 ORDER BY seq`, w.Node)
 	if err != nil {
 		return err
@@ -89,8 +112,18 @@ func (w *walk) rows(ctx context.Context, tx *db.Tx) error {
 	return rows.Err()
 }
 
+// count counts a row, and returns 1 if it is one of those to be reported.
+func (w *walk) count(r row) (counted int64) {
+	w.rows++
+	if w.org == "" || r.org == column(w.org) {
+		counted = 1
+	}
+	w.Entries += counted
+	return counted
+}
+
 func (w *walk) row(r row) {
-	w.Entries++
+	counted := w.count(r)
 	e, err := decode(r.entry)
 	if err != nil || e.Hash == "" {
 		w.last, w.hash = r.seq, ""
@@ -99,10 +132,13 @@ func (w *walk) row(r row) {
 	}
 	w.position(&e)
 	switch {
+	case w.export && e == e.link():
+		w.Entries--
+		w.Others++
 	case e.isErased():
-		w.Erased++
+		w.Erased += counted
 	case e.Redacted:
-		w.Redacted++
+		w.Redacted += counted
 	case !isSigned(r.entry, e.Hash):
 		w.problem("entry %d was changed", e.Seq)
 	case e.Action == Lost:
@@ -132,7 +168,7 @@ func VerifyExport(from io.Reader) (list []Verified, err error) {
 		}
 		w := walks[e.Node]
 		if w == nil { // older entries may have been deleted because of their age
-			w = &walk{Verified: Verified{Chain: Chain{Node: e.Node, Cut: e.Seq - 1, CutHash: e.Prev}, Problems: []string{}}, last: e.Seq - 1, hash: e.Prev}
+			w = &walk{Verified: Verified{Chain: Chain{Node: e.Node, Cut: e.Seq - 1, CutHash: e.Prev}, Problems: []string{}}, last: e.Seq - 1, hash: e.Prev, export: true}
 			walks[e.Node] = w
 		}
 		w.row(rowOf(&e, lines.Text()))
@@ -167,7 +203,7 @@ func (w *walk) end() {
 	switch {
 	case w.last < w.Seq:
 		w.problem("entries %d to %d are missing at the end", w.last+1, w.Seq)
-	case w.last > w.Seq, w.Entries == 0 && w.hash != w.Chain.Hash:
+	case w.last > w.Seq, w.rows == 0 && w.hash != w.Chain.Hash:
 		w.problem("the last entry is not the stored end of the chain: the end was changed")
 	}
 }

@@ -50,14 +50,14 @@ func (s *Server) Routes() []principal.Route {
 			return principal.Route{Pattern: pattern, Scope: scope, Serve: handle}
 		}
 	}
-	admin, read, upstreams := of(principal.Admin), of(principal.Read), s.options.Upstreams
+	admin, org, read, upstreams := of(principal.Admin), of(principal.Org), of(principal.Read), s.options.Upstreams
 	return append([]principal.Route{
 		admin("GET /api/v1/policy/check", s.checkPolicy),
 		read("GET /api/v1/audit", s.listAudit), // own entries; the store decides
 		read("GET /api/v1/activity", s.listActivity),
 		read("GET /api/v1/activity/{session}", s.showActivity),
-		admin("GET /api/v1/audit/chains", s.listChains),
-		admin("GET /api/v1/audit/verify", s.verifyAudit),
+		org("GET /api/v1/audit/chains", s.listChains),
+		org("GET /api/v1/audit/verify", s.verifyAudit), // it counts their own
 		admin("GET /api/v1/pins", s.listPins),
 		admin("POST /api/v1/pins/approve", s.approvePins),
 		admin("GET /api/v1/pins/{id}", s.showPin),
@@ -287,7 +287,7 @@ func (s *Server) listAudit(r *http.Request) (any, error) {
 // filter reads the filter from a query.
 func filter(q url.Values) (f audit.Filter, err error) {
 	f = audit.Filter{
-		Org: q.Get("org"), Who: q.Get("who"), Tool: q.Get("tool"), Decision: q.Get("decision"), Node: q.Get("node"), NotOwn: q.Get("own") == "false",
+		Org: q.Get("org"), Who: q.Get("who"), Tool: q.Get("tool"), Decision: q.Get("decision"), Node: q.Get("node"), NotOwn: q.Get("own") == "false", Links: q.Get("links") == "true",
 	}
 	if f.Since, err = timeIn(q, "since"); err != nil {
 		return f, err
