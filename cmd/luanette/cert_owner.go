@@ -7,9 +7,9 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/fileowner"
 )
 
 // giveAway makes the wanted user the owner of files.
@@ -34,12 +34,7 @@ func (c *certCommand) giveAway(paths ...string) error {
 // service has no name while the service does not run.
 func ownerOf(owner string) (uid, gid int, err error) {
 	if strings.ContainsRune(owner, os.PathSeparator) {
-		info, err := os.Stat(owner)
-		if err != nil {
-			return 0, 0, err
-		}
-		of := info.Sys().(*syscall.Stat_t)
-		return int(of.Uid), int(of.Gid), nil
+		return fileowner.IDs(owner)
 	}
 	found, err := user.Lookup(owner)
 	if err != nil {

@@ -57,6 +57,9 @@ func (c *chatCommand) Run(ctx context.Context, proc *process) error {
 }
 
 func (c *chatCommand) begin(ctx context.Context, proc *process) (client.Chat, error) {
+	if err := c.asService(ctx, proc, &c.Server); err != nil {
+		return nil, err
+	}
 	if c.Server != "" {
 		return client.ConnectChat(ctx, c.Server, c.User, c.access(ctx, proc, &c.settingFlags, c.Server))
 	}

@@ -185,6 +185,9 @@ func (c *toolOfServer) Run(ctx context.Context, proc *process, k *kong.Context) 
 // open connects to the server that --server names, or builds one in this process, which
 // starts upstreams when they are used.
 func (f *clientFlags) open(ctx context.Context, proc *process) (client.Client, error) {
+	if err := f.asService(ctx, proc, &f.Server); err != nil {
+		return nil, err
+	}
 	if f.Server != "" {
 		defer reportWaiting(proc, waitingForConnection(f.Server))()
 		access := f.access(ctx, proc, &f.settingFlags, f.Server)

@@ -16,6 +16,8 @@ import (
 // doctorCommand is `luanette doctor`.
 type doctorCommand struct {
 	settingFlags
+	tokenFlag
+	Server  string        `short:"s" placeholder:"URL" help:"Ask the running server at this URL how it is; nothing here is examined."`
 	JSON    bool          `help:"Print JSON."`
 	Timeout time.Duration `default:"30s" help:"How long each upstream may take to connect."`
 }
@@ -26,7 +28,9 @@ func (doctorCommand) Help() string {
 and certificate, public_url, identity providers, the clock, every upstream, every
 client in which luanette is installed, and the programs that tool servers need. Each line says ok, or what is
 wrong and what to do. A server that runs on the data folder is asked for the state
-of its upstreams; otherwise the command connects to each of them once.
+of its upstreams; otherwise the command connects to each of them once. With --server
+it asks a server anywhere whether it is ready, and for its keys and upstreams. Root
+examines the data folder of a service through its server.
 
 The exit code is 1 if there is a problem.`
 }
@@ -76,14 +80,19 @@ func summary(problems, warnings int) string {
 }
 
 func (c *doctorCommand) examine(ctx context.Context, proc *process, report func(doctor.Finding)) {
+	options := doctor.Options{Env: proc.Env, Version: version, Timeout: c.Timeout, Server: c.Server}
+	if c.Server != "" { // that needs no configuration
+		options.Access = c.access(ctx, proc, &c.settingFlags, c.Server)
+		doctor.Examine(ctx, options, report)
+		return
+	}
 	loaded, err := c.loadQuietly(proc, nil)
 	if err != nil {
 		report(doctor.Unreadable(err))
 		return
 	}
-	doctor.Examine(ctx, doctor.Options{
-		Config: loaded, Env: proc.Env, Version: version, Place: placeOf(loaded, proc.Env), Timeout: c.Timeout,
-	}, report)
+	options.Config, options.Place = loaded, placeOf(loaded, proc.Env)
+	doctor.Examine(ctx, options, report)
 }
 
 // printFinding prints one line, and what to do on the next.

@@ -216,6 +216,9 @@ func (c *nodesCommand) Run(ctx context.Context, proc *process) error {
 
 // nodes returns the nodes that the server knows, or those in the database.
 func (c *nodesCommand) nodes(ctx context.Context, proc *process) ([]node.Info, error) {
+	if err := c.asService(ctx, proc, &c.Server); err != nil {
+		return nil, err
+	}
 	if c.Server != "" {
 		var list adminapi.Nodes
 		running := runningFlags{settingFlags: c.settingFlags, serverFlag: serverFlag{c.Server}, tokenFlag: c.tokenFlag}

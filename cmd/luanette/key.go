@@ -55,6 +55,9 @@ func (f *keyFlags) open(ctx context.Context, proc *process) (client.Keys, error)
 		}
 		return client.ConnectOwnKeys(f.Server, f.access(ctx, proc, &f.settingFlags, f.Server))
 	}
+	if err := f.asService(ctx, proc, &f.Server); err != nil {
+		return nil, err
+	}
 	if f.Server != "" {
 		return client.ConnectKeys(f.Server, f.access(ctx, proc, &f.settingFlags, f.Server))
 	}
@@ -82,9 +85,9 @@ type keyCreateCommand struct {
 	Namespace  []string `help:"The only namespaces it sees; * matches any text." placeholder:"NAME"`
 	Tool       []string `help:"The only tools it sees, as namespace.tool, or the name of one of ours." placeholder:"NAME"`
 	Set        string   `help:"The only set of tools it sees, at every address (luanette set)." placeholder:"NAME"`
-	Rate       int      `help:"Maximum requests per minute." placeholder:"N"`
-	Concurrent int      `help:"Maximum tool calls at a time." placeholder:"N"`
-	Budget     int      `help:"Maximum tool calls per day." placeholder:"N"`
+	Rate       int      `help:"Maximum requests per minute, to each node." placeholder:"N"`
+	Concurrent int      `help:"Maximum tool calls at a time, on each node." placeholder:"N"`
+	Budget     int      `help:"Maximum tool calls per day, on all nodes together." placeholder:"N"`
 	Org        string   `help:"The only organisation it may be used for." placeholder:"NAME"`
 	User       string   `help:"The only user it may be used for." placeholder:"NAME"`
 }

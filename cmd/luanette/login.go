@@ -27,6 +27,9 @@ func (f *loginFlags) withLogins(ctx context.Context, proc *process, do func(clie
 }
 
 func (f *loginFlags) open(ctx context.Context, proc *process) (client.Logins, error) {
+	if err := f.asService(ctx, proc, &f.Server); err != nil {
+		return nil, err
+	}
 	if f.Server != "" {
 		return client.ConnectLogins(f.Server, f.access(ctx, proc, &f.settingFlags, f.Server))
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/fileowner"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/mcp/attach"
 )
@@ -225,8 +226,10 @@ func exitCode(proc *process, err error) int {
 		return int(status)
 	}
 	fmt.Fprintf(proc.Stderr, "%s %v\n", proc.style(proc.Stderr).bad("luanette:"), err)
-	if hint := fault.HintOf(err); hint != "" {
-		fmt.Fprintf(proc.Stderr, "  %s\n", hint)
+	for _, hint := range []string{fileowner.Denied(err), fault.HintOf(err)} {
+		if hint != "" {
+			fmt.Fprintf(proc.Stderr, "  %s\n", hint)
+		}
 	}
 	if fault.CodeOf(err) == fault.Config {
 		return exitUsage
@@ -341,14 +344,31 @@ type serverFlag struct {
 // address returns the server's address: that of the flag, of the server that runs on the data
 // folder, or of the configuration.
 func (f *serverFlag) address(ctx context.Context, proc *process, settings *settingFlags) (string, error) {
-	if f.Server != "" {
-		return f.Server, nil
+	if err := settings.asService(ctx, proc, &f.Server); f.Server != "" || err != nil {
+		return f.Server, err
 	}
 	loaded, err := settings.load(proc, nil)
 	if err != nil {
 		return "", err
 	}
 	return addressOf(ctx, proc, loaded), nil
+}
+
+// asService sets the server, if none is named, to the one that runs on the data folder, where this
+// process is root's and the folder another user's: root acts through it, and neither starts what
+// it starts nor leaves files that it cannot read.
+func (f *settingFlags) asService(ctx context.Context, proc *process, server *string) error {
+	if *server != "" || os.Geteuid() != 0 {
+		return nil
+	}
+	loaded, err := f.loadQuietly(proc, nil)
+	if err != nil || !fileowner.Foreign(loaded.Data) {
+		return err
+	}
+	if running, err := attach.Find(ctx, placeOf(loaded, proc.Env), true); err == nil {
+		*server = running.Address()
+	}
+	return nil
 }
 
 // addressOf returns the address of the server that runs on the data folder, on whatever port,

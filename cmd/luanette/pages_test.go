@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -134,7 +135,7 @@ func TestUnit(t *testing.T) {
 // command and its entry point.
 func TestContainer(t *testing.T) {
 	t.Parallel()
-	known := strings.Fields("FROM WORKDIR COPY RUN USER VOLUME EXPOSE ENTRYPOINT")
+	known := strings.Fields("FROM WORKDIR COPY RUN ENV USER VOLUME EXPOSE ENTRYPOINT CMD")
 	found := map[string]string{}
 	for line := range strings.Lines(codeBlock(t, "docs/operate.md", "dockerfile")) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -150,12 +151,12 @@ func TestContainer(t *testing.T) {
 	if module == nil || !strings.HasPrefix(found["FROM"], "golang:"+module[1]+" AS build\n") {
 		t.Errorf("it builds with %q, go.mod says %v", found["FROM"], module)
 	}
-	var entry []string
-	if err := json.Unmarshal([]byte(found["ENTRYPOINT"]), &entry); err != nil {
+	var entry, command []string
+	if err := errors.Join(json.Unmarshal([]byte(found["ENTRYPOINT"]), &entry), json.Unmarshal([]byte(found["CMD"]), &command)); err != nil {
 		t.Fatal(err)
 	}
-	if err := parseWords(entry); err != nil {
-		t.Errorf("%v: %v", entry, err)
+	if err := parseWords(slices.Concat(entry, command)); err != nil {
+		t.Errorf("%v %v: %v", entry, command, err)
 	}
 	// -n prints the commands of the build without running them.
 	build := strings.Replace(strings.TrimSpace(found["RUN"]), "-o "+entry[0], "-n -o "+filepath.Join(t.TempDir(), "luanette"), 1)

@@ -197,7 +197,7 @@ func (s *sharing) listen(ctx context.Context, srv *server.Server, stop func()) e
 			return srv.ServePipe(within(tool.WithMenu(ctx, want.Menu), want.Set), in, out)
 		},
 		Conn: owner.WithConn, Client: srv.AttachedClient, Owner: srv.MayBeOwner,
-		Admin: srv.AdminHandler(), Reload: srv.ReloadAll,
+		API: srv.OwnerHandler(), Reload: srv.ReloadAll,
 		Info: func() attach.Info {
 			return attach.Info{Version: version, PID: os.Getpid(), URL: srv.URL(), Config: s.config.File, Data: data, Daemon: s.daemon}
 		},

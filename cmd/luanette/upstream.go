@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/builtin/servertools"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
@@ -184,9 +185,10 @@ func (f *upstreamOrgFlag) checkServer(c *clientFlags) error {
 		WithHint("name it with --server; in luanette.toml they are [orgs.%s.upstreams.NAME]", f.Org)
 }
 
-// find sets the organisation to that of the caller, unless one was given.
-func (f *upstreamOrgFlag) find(ctx context.Context, api client.Client) error {
-	if f.Org != "" {
+// find sets the organisation to that of the caller, unless one was given. The owner, who uses the
+// socket, has none.
+func (f *upstreamOrgFlag) find(ctx context.Context, server string, api client.Client) error {
+	if f.Org != "" || strings.HasPrefix(server, serverapi.SocketScheme) {
 		return nil
 	}
 	var me httpauth.Me

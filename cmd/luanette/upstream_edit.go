@@ -106,7 +106,7 @@ func (f *clientFlags) changeUpstream(ctx context.Context, proc *process, method 
 			WithHint("name it with --server; change upstreams of the configuration file in that file")
 	}
 	return f.withClient(ctx, proc, func(api client.Client) error {
-		if err := of.find(ctx, api); err != nil {
+		if err := of.find(ctx, f.Server, api); err != nil {
 			return err
 		}
 		var u adminapi.Upstream

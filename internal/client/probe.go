@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/fileowner"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/servertools"
@@ -68,6 +69,10 @@ func (p *Prober) Probe(ctx context.Context, spec upstream.Spec, timeout time.Dur
 
 // use is Probe that does something with the upstream if it works.
 func (p *Prober) use(ctx context.Context, spec upstream.Spec, timeout time.Duration, do func(*upstream.Manager) error) (Probe, error) {
+	if spec.Command != "" && fileowner.Foreign(p.Config.Data) {
+		return Probe{}, fault.New(fault.Denied, "root does not start what the service starts as %s", fileowner.Name(p.Config.Data)).
+			WithHint("--timeout 0 adds a server without starting it; `luanette upstream list` shows how those of the service are")
+	}
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
 	options := p.options()

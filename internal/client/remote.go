@@ -78,7 +78,8 @@ type Options struct {
 // Connect connects to the server at address, such as "http://127.0.0.1:8081", or to a
 // backend, such as "zmq+tcp://127.0.0.1:5570".
 func Connect(ctx context.Context, address string, options Options) (Client, error) {
-	spec, err := serverSpec(address)
+	base, socket := serverapi.OverSocket(address)
+	spec, err := serverSpec(base)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func Connect(ctx context.Context, address string, options Options) (Client, erro
 	}
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
-	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version, Events: bus, CAFile: options.CAFile, Proxy: http.ProxyFromEnvironment})
+	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version, Events: bus, CAFile: options.CAFile, Proxy: http.ProxyFromEnvironment, Socket: socket})
 	if err := manager.Add(spec); err != nil {
 		manager.Close()
 		return nil, err

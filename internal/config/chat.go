@@ -34,7 +34,7 @@ type Chat struct {
 	ToolTimeout Duration             `toml:"tool_timeout" min:"1ms" help:"timeout of one tool call"`
 	QueueDepth  int                  `toml:"queue_depth" min:"1" help:"how many messages of one user may wait; further ones are refused with 429"`
 	Parallel    int                  `toml:"parallel" min:"1" help:"how many messages of different users are answered at the same time"`
-	Rate        int                  `toml:"rate" min:"1" help:"how many messages one user may send per minute"`
+	Rate        int                  `toml:"rate" min:"1" help:"how many messages one user may send per minute, to each node"`
 	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"include the arguments and results of tools in event streams"`
 	LogContent  bool                 `toml:"log_content" help:"include messages, arguments and results in logs and traces"`
 	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to the callbacks of callback_origins, best as a reference"`

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/fileowner"
 	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/config/toml"
 )
@@ -36,7 +37,7 @@ func configFile(sources Sources) (string, error) {
 	if named := sources.Env[configVariable]; named != "" {
 		return named, nil
 	}
-	for _, path := range []string{localFile, UserFile(sources.Env)} {
+	for _, path := range usualFiles(sources.Env, os.Geteuid() == 0) {
 		_, err := os.Stat(path)
 		if err == nil {
 			return path, nil
@@ -47,6 +48,23 @@ func configFile(sources Sources) (string, error) {
 	}
 	return "", nil
 }
+
+// usualFiles are where the configuration is, unless it is named. That of the service is for root,
+// who operates it.
+func usualFiles(env Environment, root bool) []string {
+	list := []string{localFile, UserFile(env)}
+	if root {
+		list = append(list, serviceFile)
+	}
+	return list
+}
+
+// The packages' service has its settings in serviceFile and, unless they say otherwise, its data in
+// serviceData.
+const (
+	serviceFile = "/etc/luanette/luanette.toml"
+	serviceData = "/var/lib/luanette"
+)
 
 // UserFile returns the path of the user's own configuration file.
 func UserFile(env Environment) string { return filepath.Join(UserFolder(env), "luanette.toml") }
@@ -113,8 +131,13 @@ func serverLines(text string) map[string]int {
 	return lines
 }
 
-// MakeDataFolder creates the data folder if it does not exist.
+// MakeDataFolder creates the data folder if it does not exist. Root is refused in that of another
+// user, who could not read what root stores there.
 func MakeDataFolder(path string) error {
+	if fileowner.Foreign(path) {
+		return fault.New(fault.Config, "the data folder %s belongs to %s, and no server runs on it through which root can act", path, fileowner.Name(path)).
+			WithHint("start the service, such as by `systemctl start luanette`, or run the command as that user")
+	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fault.Wrap(fault.Config, err, "create data folder").
 			WithHint("choose a folder you may write to with --data or LUANETTE_DATA")

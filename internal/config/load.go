@@ -88,6 +88,9 @@ func loadFrom(path string, sources Sources) (*Loaded, error) {
 		sources.Change(&loaded.Config)
 	}
 	loaded.readModelVariables(sources.Env)
+	if path == serviceFile && loaded.Origins["data"] == "" {
+		loaded.Data = serviceData
+	}
 	if loaded.Database == "" {
 		loaded.Database = "sqlite:" + filepath.Join(loaded.Data, "luanette.db")
 	}

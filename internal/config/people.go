@@ -42,8 +42,8 @@ type Identity struct {
 type Role struct {
 	Scopes     []string `toml:"scopes,omitempty" words:"scopes" help:"its scopes: admin, org, chat, mcp, read, metrics"`
 	Tools      []string `toml:"tools,omitempty" help:"the only tools, as namespace.tool or the name of one of our tools; * matches any text"`
-	Rate       int      `toml:"rate,omitempty" help:"how many requests a minute"`
-	Concurrent int      `toml:"concurrent,omitempty" help:"how many tool calls at a time"`
+	Rate       int      `toml:"rate,omitempty" help:"how many requests a minute, to each node"`
+	Concurrent int      `toml:"concurrent,omitempty" help:"how many tool calls at a time, on each node"`
 	Budget     int      `toml:"budget,omitempty" help:"how many tool calls a day"`
 }
 
@@ -267,8 +267,8 @@ type Key struct {
 	Namespaces []string `toml:"namespaces,omitempty" help:"the namespaces it is limited to; * matches any text"`
 	Tools      []string `toml:"tools,omitempty" help:"the tools it is limited to, as namespace.tool or the name of one of our tools; * matches any text"`
 	Set        string   `toml:"set,omitempty" help:"the set of tools it is limited to, at every address; docs/sets.md"`
-	Rate       int      `toml:"rate,omitempty" help:"how many requests a minute it may make"`
-	Concurrent int      `toml:"concurrent,omitempty" help:"how many tool calls may run for it at a time"`
+	Rate       int      `toml:"rate,omitempty" help:"how many requests a minute it may make, to each node"`
+	Concurrent int      `toml:"concurrent,omitempty" help:"how many tool calls may run for it at a time, on each node"`
 	Budget     int      `toml:"budget,omitempty" help:"how many tool calls a day it may make"`
 	Expires    string   `toml:"expires,omitempty" help:"expiry date, such as 2027-01-31"`
 }

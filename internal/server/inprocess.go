@@ -29,6 +29,9 @@ func (srv *Server) AdminHandler() http.Handler {
 	return principal.InProcess(append(srv.admin().Routes(), srv.health().Routes()...))
 }
 
+// OwnerHandler serves everything to the owner of the server, without authentication.
+func (srv *Server) OwnerHandler() http.Handler { return principal.InProcess(srv.routes()) }
+
 // AttachedClient returns the context of an MCP client that attached to this server: of a
 // guest, or of an upstream that may use it.
 func (srv *Server) AttachedClient(ctx context.Context) (context.Context, error) {

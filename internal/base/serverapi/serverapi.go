@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -39,6 +40,9 @@ type Access struct {
 // Connect returns the API of the server at address, such as http://127.0.0.1:8081. An
 // address of its MCP endpoint is accepted too.
 func Connect(address string, access Access) (API, error) {
+	if base, socket := OverSocket(address); socket != "" {
+		return API{base, access.Key, &http.Client{Transport: &http.Transport{DialContext: DialSocket(socket)}}}, nil
+	}
 	u, err := url.Parse(WithScheme(address))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return API{}, fault.New(fault.InvalidParams, "%s is not the address of an HTTP server", address).WithHint("for example http://127.0.0.1:8081")
@@ -49,6 +53,28 @@ func Connect(address string, access Access) (API, error) {
 		api.HTTP, err = certpool.Client(access.CAFile)
 	}
 	return api, err
+}
+
+// SocketScheme begins the address of a server that is reached by a Unix socket.
+const SocketScheme = "unix://"
+
+// socketHost is the address in requests over a socket.
+const socketHost = "http://luanette"
+
+// OverSocket splits the address of a server into the one for requests and the socket that they go
+// to; "" if there is none.
+func OverSocket(address string) (base, socket string) {
+	if socket, ok := strings.CutPrefix(address, SocketScheme); ok {
+		return socketHost, socket
+	}
+	return address, ""
+}
+
+// DialSocket connects to a Unix socket, whatever the address.
+func DialSocket(path string) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
 }
 
 // WithScheme adds http:// to an address without a scheme.
@@ -69,20 +95,26 @@ func (a API) Open(ctx context.Context, method, path string, body any) (*http.Res
 	return a.Do(request)
 }
 
-// Do is Open for a request to Base.
-func (a API) Do(request *http.Request) (*http.Response, error) {
+// send adds the key to a request to Base and sends it.
+func (a API) send(request *http.Request) (*http.Response, error) {
 	if !a.Key.IsZero() {
 		request.Header.Set("Authorization", "Bearer "+a.Key.Reveal())
 	}
 	response, err := a.HTTP.Do(request)
+	if withURL := (*url.Error)(nil); errors.As(err, &withURL) {
+		err = withURL.Err // the message names the address already
+	}
 	if err != nil {
-		if withURL := (*url.Error)(nil); errors.As(err, &withURL) {
-			err = withURL.Err // the message names the address already
-		}
 		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", a.Base).WithHint("%s", cmp.Or(certpool.Hint(err), StartHint))
 	}
-	if response.StatusCode < http.StatusBadRequest {
-		return response, nil
+	return response, nil
+}
+
+// Do is Open for a request to Base.
+func (a API) Do(request *http.Request) (*http.Response, error) {
+	response, err := a.send(request)
+	if err != nil || response.StatusCode < http.StatusBadRequest {
+		return response, err
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
@@ -107,6 +139,24 @@ func (a API) Send(ctx context.Context, method, path string, body any) (json.RawM
 		return nil, fault.Wrap(fault.Unavailable, err, "read the response of %s", a.Base)
 	}
 	return raw, nil
+}
+
+// Answer sends a request to Base and returns the body of the response, whatever its status. The
+// error is that of the status.
+func (a API) Answer(request *http.Request) (json.RawMessage, error) {
+	response, err := a.send(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "read the response of %s", a.Base)
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		err = ErrorOf(response.StatusCode, raw)
+	}
+	return raw, err
 }
 
 // SendInto sends a request and decodes the response, unless into is nil.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/access/owner"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/fileowner"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/server"
@@ -43,8 +47,11 @@ func (d *doctor) dataFolder(context.Context) {
 		d.report(Finding{check, Problem, path + " is not a folder", "choose another with --data or LUANETTE_DATA"})
 		return
 	}
+	if d.foreign {
+		d.ownedByService()
+	}
 	if file, err := os.CreateTemp(path, ".doctor-"); err != nil {
-		d.report(Finding{check, Problem, err.Error(), "choose a folder you may write to with --data or LUANETTE_DATA"})
+		d.report(Finding{check, Problem, err.Error(), cmp.Or(fileowner.Denied(err), "choose a folder you may write to with --data or LUANETTE_DATA")})
 		return
 	} else if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
 		d.failed(check, err)
@@ -53,6 +60,16 @@ func (d *doctor) dataFolder(context.Context) {
 		d.report(Finding{check, Warning, fmt.Sprintf("other users may enter %s (mode %04o)", path, info.Mode().Perm()), "chmod 700 " + path})
 	}
 	d.space(path)
+}
+
+// ownedByService says how root looks into the data folder of a service: through its server.
+func (d *doctor) ownedByService() {
+	owner := "it belongs to " + fileowner.Name(d.Config.Data)
+	if d.serves() {
+		d.report(Finding{"data folder", Note, owner + ": its server is asked for what is in it", ""})
+		return
+	}
+	d.report(Finding{"data folder", Problem, owner + ", and no server runs on it: database, keys and upstreams were not examined", "start the service, such as by `systemctl start luanette`; `journalctl -u luanette` says why it ended"})
 }
 
 // space reports the free space of the disk with the data folder.
@@ -78,8 +95,10 @@ const checkTimeout = 20 * time.Second
 // damage.
 func (d *doctor) database(ctx context.Context) {
 	const check = "database"
-	_, err := os.Stat(d.Config.Data)
-	fresh := errors.Is(err, fs.ErrNotExist)
+	if d.foreign {
+		return // its server says at /ready whether it can be used
+	}
+	fresh := d.isFresh()
 	if fresh && strings.HasPrefix(d.Config.Database, "sqlite:") {
 		return // a start creates it
 	}
@@ -111,6 +130,12 @@ func (d *doctor) database(ctx context.Context) {
 	}
 }
 
+// isFresh reports whether there is no data folder yet.
+func (d *doctor) isFresh() bool {
+	_, err := os.Stat(d.Config.Data)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // backups reports whether the server makes the backups that it is configured to make.
 func (d *doctor) backups(context.Context) {
 	const check = "backups"
@@ -140,17 +165,14 @@ func (d *doctor) backups(context.Context) {
 // keys reports how many keys there are, and whether one is needed.
 func (d *doctor) keys(ctx context.Context) {
 	const check = "keys"
-	if _, err := os.Stat(d.Config.Data); errors.Is(err, fs.ErrNotExist) {
+	if d.foreign && !d.serves() || d.Server == "" && d.isFresh() {
 		return
 	}
-	store, err := client.OpenKeys(ctx, d.Config, d.Env)
-	if err != nil {
-		d.failed(check, err)
-		return
-	}
-	defer func() { _ = store.Close() }()
-	list, err := store.List(ctx)
-	if err != nil {
+	list, err := d.listKeys(ctx)
+	switch {
+	case d.Server != "" && fault.CodeOf(err) == fault.Denied:
+		return // they are for administrators
+	case err != nil:
 		d.failed(check, err)
 		return
 	}
@@ -163,9 +185,15 @@ func (d *doctor) keys(ctx context.Context) {
 			d.report(Finding{check, Warning, "the key " + key.Name + " has expired", "revoke it: luanette key revoke " + key.Name})
 		}
 	}
+	d.whoIsServed(check, active)
+}
+
+// whoIsServed says whom the server serves with so many keys.
+func (d *doctor) whoIsServed(check string, active int) {
 	switch {
 	case active > 0:
 		d.ok(check, "%d active; clients over HTTP need one", active)
+	case d.Server != "": // the configuration that says whom it serves without is its own
 	case len(d.Config.Identity)+len(d.Config.Issuers) > 0:
 		names := slices.Sorted(maps.Keys(d.Config.Identity))
 		names = append(names, slices.Sorted(maps.Keys(d.Config.Issuers))...)
@@ -182,4 +210,21 @@ func (d *doctor) keys(ctx context.Context) {
 	default:
 		d.report(Finding{check, Problem, "none, and other machines can reach " + d.Config.Listen, "make one: luanette key create admin --scope admin"})
 	}
+}
+
+// listKeys lists the keys of the running server, or those in the database.
+func (d *doctor) listKeys(ctx context.Context) (list []httpauth.KeyView, err error) {
+	address, access := d.Server, d.Access
+	if d.foreign {
+		address = d.server.Address()
+	}
+	keys, err := client.ConnectKeys(address, access)
+	if address == "" {
+		keys, err = client.OpenKeys(ctx, d.Config, d.Env)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err = keys.List(ctx)
+	return list, errors.Join(err, keys.Close())
 }

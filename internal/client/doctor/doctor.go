@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,9 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/fileowner"
+	"github.com/luanette/luanette/internal/base/serverapi"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/mcp/attach"
@@ -45,30 +50,67 @@ type Options struct {
 	Version string
 	Place   attach.Place  // where a running server can be found
 	Timeout time.Duration // of each upstream
+	// Server is the address of a server to ask, wherever it runs; "": what is here is examined.
+	Server string
+	Access client.Access // to Server
 }
 
 // doctor examines one installation.
 type doctor struct {
 	Options
-	server *attach.Server // the running server; nil if there is none
-	report func(Finding)
+	server  *attach.Server // the running server of the data folder; nil if there is none
+	api     serverapi.API  // of the running server; without a base if there is none
+	foreign bool           // we are root, and the data folder is another user's
+	report  func(Finding)
 }
 
 // Examine runs all checks and reports their findings in order, as they are found.
 func Examine(ctx context.Context, o Options, report func(Finding)) {
 	d := &doctor{Options: o, report: report}
-	if found, err := attach.Find(ctx, o.Place, false); err == nil {
-		d.server = &found
-	}
-	for _, check := range []func(context.Context){
+	checks := []func(context.Context){
 		d.configuration, d.dataFolder, d.database, d.backups, d.keys, d.address, d.health, d.publicURL, d.certificate, d.authorities, d.providers, d.telemetry, d.clock,
 		d.sandbox, d.upstreams, d.clients, d.programs,
-	} {
+	}
+	if o.Server != "" {
+		checks = []func(context.Context){d.health, d.keys, d.upstreams}
+	}
+	if err := d.find(ctx); err != nil {
+		d.failed("server", err)
+		return
+	}
+	for _, check := range checks {
 		if ctx.Err() != nil {
 			return
 		}
 		check(ctx)
 	}
+}
+
+// find finds the running server: the one that is named, or that of the data folder.
+func (d *doctor) find(ctx context.Context) (err error) {
+	if d.Server != "" {
+		d.api, err = serverapi.Connect(d.Server, d.Access)
+		return err
+	}
+	d.foreign = fileowner.Foreign(d.Config.Data)
+	if found, err := attach.Find(ctx, d.Place, false); err == nil {
+		d.server = &found
+		d.api, err = serverapi.Connect(found.Address(), client.Access{})
+		return err
+	}
+	return nil
+}
+
+// serves reports whether there is a running server to ask.
+func (d *doctor) serves() bool { return d.api.Base != "" }
+
+// get asks the running server. The answer may also be that of an error.
+func (d *doctor) get(ctx context.Context, path string) (json.RawMessage, error) {
+	request, err := serverapi.NewRequest(ctx, http.MethodGet, d.api.Base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return d.api.Answer(request)
 }
 
 // Unreadable is the finding about a configuration that cannot be read.
@@ -81,7 +123,7 @@ func (d *doctor) ok(check, format string, args ...any) {
 }
 
 func (d *doctor) failed(check string, err error) {
-	d.report(Finding{check, Problem, err.Error(), fault.HintOf(err)})
+	d.report(Finding{check, Problem, err.Error(), cmp.Or(fileowner.Denied(err), fault.HintOf(err))})
 }
 
 // configuration reports the file, its warnings and what in it is not trusted.
@@ -99,7 +141,8 @@ func (d *doctor) configuration(context.Context) {
 	}
 	if _, warnings, err := d.Config.UpstreamSpecs(d.Env); err != nil {
 		d.failed("configuration", err)
-	} else {
+	} else if !d.foreign { // the service has variables of its own
+
 		for _, warning := range warnings {
 			d.report(Finding{"configuration", Warning, warning, "set the variable, or change it in the file"})
 		}

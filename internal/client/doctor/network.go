@@ -54,11 +54,11 @@ func (d *doctor) address(ctx context.Context) {
 
 // health asks the running server whether it can serve, and what an operator must look after.
 func (d *doctor) health(ctx context.Context) {
-	if d.server == nil {
+	if !d.serves() {
 		return
 	}
 	const check = "server"
-	raw, err := d.server.Request(ctx, http.MethodGet, "/ready")
+	raw, err := d.get(ctx, "/ready")
 	var ready struct {
 		Ready  bool
 		Reason string
@@ -67,25 +67,39 @@ func (d *doctor) health(ctx context.Context) {
 		d.failed(check, fault.Wrap(fault.Upstream, err, "ask the running server whether it is ready"))
 		return
 	}
-	if !ready.Ready {
-		d.report(Finding{check, Problem, "not ready: " + ready.Reason, "load balancers send it nothing; its log says more"})
-	}
-	var health struct {
-		Problem      string
-		BackupFailed string `json:"backup_failed"`
-		AuditWaiting int64  `json:"audit_waiting"`
-	}
-	if raw, err = d.server.Request(ctx, http.MethodGet, "/health"); err == nil {
-		err = json.Unmarshal(raw, &health)
-	}
 	switch {
-	case err != nil:
+	case !ready.Ready:
+		d.report(Finding{check, Problem, "not ready: " + ready.Reason, "load balancers send it nothing; its log says more"})
+	case d.Server != "":
+		d.ok(check, "%s is ready", d.Server)
+	}
+	var now operation
+	if raw, err = d.get(ctx, "/health"); err == nil {
+		err = json.Unmarshal(raw, &now)
+	}
+	if err != nil {
 		d.failed(check, fault.Wrap(fault.Upstream, err, "ask the running server for its health"))
-	case health.Problem != "":
+	}
+	d.operation(check, now)
+}
+
+// operation is what the running server says that an operator must look after.
+type operation struct {
+	Problem        string
+	BackupFailed   string    `json:"backup_failed"`
+	AuditWaiting   int64     `json:"audit_waiting"`
+	CertificateEnd time.Time `json:"certificate_end"`
+}
+
+func (d *doctor) operation(check string, health operation) {
+	if health.Problem != "" {
 		d.report(Finding{check, Problem, health.Problem, "its log says more"})
 	}
 	if health.BackupFailed != "" {
 		d.report(Finding{"backups", Problem, "the server could not make the latest: " + health.BackupFailed, "repair what it says; the server tries again every few minutes"})
+	}
+	if end := health.CertificateEnd; d.Server != "" && !end.IsZero() && time.Until(end) < soon {
+		d.report(Finding{"certificate", Warning, "expires on " + end.UTC().Format(time.DateOnly), "replace it; the server reads it again by itself"})
 	}
 	if health.AuditWaiting > manyEntries {
 		d.report(Finding{"audit", Warning, fmt.Sprintf("%d entries wait for the database", health.AuditWaiting), "see whether the database is slow, full or away"})
@@ -188,7 +202,7 @@ func (d *doctor) clock(ctx context.Context) {
 		d.report(Finding{check, Problem, "it is " + now.Format(time.DateOnly) + " here", "set the clock; certificates and logins fail otherwise"})
 		return
 	}
-	if strings.HasPrefix(d.Config.Database, "sqlite:") {
+	if d.foreign || strings.HasPrefix(d.Config.Database, "sqlite:") {
 		d.ok(check, "%s", now.Format(time.RFC3339))
 		return
 	}
@@ -226,9 +240,12 @@ func (d *doctor) skew(ctx context.Context) (skew time.Duration, err error) {
 // upstreams reports every upstream: as the running server sees it, or after one attempt to
 // connect to each, some at a time.
 func (d *doctor) upstreams(ctx context.Context) {
-	if d.server != nil {
+	switch {
+	case d.serves():
 		d.serverUpstreams(ctx)
 		return
+	case d.foreign:
+		return // root does not start them
 	}
 	specs, _, err := d.Config.UpstreamSpecs(d.Env)
 	if err != nil {
@@ -286,7 +303,7 @@ func upstreamFindings(probe client.Probe) (list []Finding) {
 
 // serverUpstreams asks the running server.
 func (d *doctor) serverUpstreams(ctx context.Context) {
-	raw, err := d.server.Request(ctx, http.MethodGet, "/api/v1/upstreams")
+	raw, err := d.get(ctx, "/api/v1/upstreams")
 	var listed adminapi.UpstreamList
 	if err == nil {
 		err = json.Unmarshal(raw, &listed)

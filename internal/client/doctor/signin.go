@@ -45,7 +45,7 @@ func (d *doctor) provider(ctx context.Context, p signin.Provider) error {
 	if err != nil {
 		return err
 	}
-	if p.Secret != nil {
+	if p.Secret != nil && !d.foreign { // the service has variables of its own
 		if _, err := p.Secret(); err != nil {
 			return err
 		}

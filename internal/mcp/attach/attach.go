@@ -30,7 +30,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/filelock"
+	"github.com/luanette/luanette/internal/base/fileowner"
 	"github.com/luanette/luanette/internal/base/realpath"
+	"github.com/luanette/luanette/internal/base/serverapi"
 )
 
 // Info describes a running server to processes of the same user.
@@ -156,18 +158,22 @@ func (e *OtherError) Error() string {
 // Is makes it an ErrNone: there is none to attach to.
 func (e *OtherError) Is(target error) bool { return target == ErrNone }
 
-// Server is a running server of the same user.
+// Server is a running server of the same user or, for root, of the data folder's owner.
 type Server struct {
 	Info
 	socket string
+	folder string // of its places
 }
+
+// Address is that of the socket, for clients of HTTP.
+func (s Server) Address() string { return serverapi.SocketScheme + s.socket }
 
 // answerTimeout limits how long a server may take to say who it is. One that is busy
 // starting many upstreams answers within it; a frozen one is none.
 const answerTimeout = 5 * time.Second
 
 func findAt(ctx context.Context, place Place) (Server, error) {
-	s := Server{socket: place.socket()}
+	s := Server{socket: place.socket(), folder: place.Folder}
 	if s.socket == "" {
 		return s, ErrNone
 	}
@@ -220,11 +226,17 @@ func (s Server) Reload(ctx context.Context) (waiting []string, err error) {
 func (s Server) dial(ctx context.Context) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", s.socket)
-	if err == nil && !isOwner(conn) {
+	if err == nil && !s.mayServe(conn) {
 		_ = conn.Close() // nothing was sent
 		return nil, fmt.Errorf("the server at %s belongs to another user", s.socket)
 	}
 	return conn, err
+}
+
+// mayServe reports whether a connection leads to a process of our user or, for root, of the
+// user whom the folder belongs to.
+func (s Server) mayServe(conn net.Conn) bool {
+	return isUser(conn, os.Getuid()) || fileowner.Foreign(s.folder) && isUser(conn, fileowner.Of(s.folder))
 }
 
 // pipe is a connection to a server as a pair of pipes.

@@ -73,7 +73,7 @@ func startServer(t *testing.T, place attach.Place) *server {
 			}
 			return s.hub.ServeStdio(ctx, in, out)
 		},
-		Admin: http.NotFoundHandler(),
+		API: http.NotFoundHandler(),
 		Reload: func(context.Context) ([]string, error) {
 			return []string{"listen"}, s.refused
 		},

@@ -31,8 +31,8 @@ type Options struct {
 	Client func(ctx context.Context) (context.Context, error)
 	// Owner returns why a connection may not use the rest; nil: all may.
 	Owner func(ctx context.Context) error
-	// Admin is the admin API and how the server is, without authentication.
-	Admin http.Handler
+	// API is what the server serves over HTTP, without authentication.
+	API http.Handler
 	// Info describes the server; Clients is set by the listener.
 	Info func() Info
 	// Stop ends a server in the background; nil if it is none.
@@ -83,8 +83,8 @@ func Listen(ctx context.Context, place Place, lock *filelock.Lock, options Optio
 	mux.Handle("GET /info", l.forOwner(http.HandlerFunc(l.info)))
 	mux.Handle("POST /stop", l.forOwner(http.HandlerFunc(l.stop)))
 	mux.Handle("POST /reload", l.forOwner(http.HandlerFunc(l.reload)))
-	for _, path := range []string{"/api/v1/", "GET /health", "GET /ready"} {
-		mux.Handle(path, l.forOwner(options.Admin))
+	for _, path := range []string{"/api/v1/", "GET /health", "GET /ready", "POST /mcp", "DELETE /mcp"} {
+		mux.Handle(path, l.forOwner(options.API))
 	}
 	l.web = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
@@ -123,7 +123,7 @@ type ownerOnly struct{ net.Listener }
 func (l ownerOnly) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
-		if err != nil || isOwner(conn) {
+		if err != nil || isUser(conn, os.Getuid()) {
 			return conn, err
 		}
 		_ = conn.Close() // it is refused

@@ -2,12 +2,11 @@ package attach
 
 import (
 	"net"
-	"os"
 	"syscall"
 )
 
-// isOwner reports whether the process at the other end belongs to our user, or to root.
-func isOwner(conn net.Conn) bool {
+// isUser reports whether the process at the other end belongs to a user, or to root.
+func isUser(conn net.Conn, uid int) bool {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
 		return false
@@ -21,5 +20,5 @@ func isOwner(conn net.Conn) bool {
 	err = raw.Control(func(fd uintptr) {
 		peer, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
-	return err == nil && failed == nil && (peer.Uid == 0 || int(peer.Uid) == os.Getuid())
+	return err == nil && failed == nil && (peer.Uid == 0 || int(peer.Uid) == uid)
 }

@@ -4,5 +4,5 @@ package attach
 
 import "net"
 
-// isOwner is true: the mode of the socket and of its folder decide who can connect.
-func isOwner(net.Conn) bool { return true }
+// isUser is true: the mode of the socket and of its folder decide who can connect.
+func isUser(net.Conn, int) bool { return true }

@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/noanswer"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/serverapi"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -46,6 +47,9 @@ func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
 	}
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: o.control(spec)}
 	proxy, dial := netguard.Through(o.Proxy, dialer)
+	if o.Socket != "" {
+		proxy, dial = nil, serverapi.DialSocket(o.Socket)
+	}
 	// There is no ResponseHeaderTimeout: a call may take as long as its own timeout
 	// allows before the server sends the first byte.
 	transport := &http.Transport{

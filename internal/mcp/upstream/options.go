@@ -67,6 +67,8 @@ type Options struct {
 	GuardedControl func(network, address string, conn syscall.RawConn) error
 	// Proxy picks a proxy per request; nil: none.
 	Proxy func(*http.Request) (*url.URL, error)
+	// Socket is the Unix socket that HTTP requests go to, whatever their URL; empty: none.
+	Socket string
 
 	// CAFile is a PEM file with certificate authorities that are trusted besides those of
 	// the system; empty: none. It is read with every connection.

@@ -84,8 +84,8 @@ type Settings struct {
 	Install        string   `toml:"install,omitempty" help:"auto installs the package that npx would run, and starts its program directly; off runs npx itself; the default is starts.install; docs/upstreams.md"`
 	InstallScripts []string `toml:"install_scripts,omitempty" trust:"scripts" help:"packages whose install scripts may run, in a sandbox, such as sqlite3"`
 
-	Concurrent int `toml:"concurrent,omitempty" live:"yes" help:"how many calls may run at a time (64); further calls wait, callers in turn"`
-	Rate       int `toml:"rate,omitempty" live:"yes" help:"how many calls a minute are sent; further calls are refused"`
+	Concurrent int `toml:"concurrent,omitempty" live:"yes" help:"how many calls of each node may run at a time (64); further calls wait, callers in turn"`
+	Rate       int `toml:"rate,omitempty" live:"yes" help:"how many calls a minute each node sends; further calls are refused"`
 
 	Hub       bool              `toml:"hub,omitempty" live:"yes" help:"true lets its program use this server while no key exists, with rights of its own; others are refused"`
 	Sandbox   string            `toml:"sandbox,omitempty" trust:"sandbox" help:"what the program may reach: off, open (reads all but credentials, writes its own folders), strict (sees its own files only), docker:IMAGE or podman:IMAGE; docs/sandbox.md"`

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/fileowner"
+	"github.com/luanette/luanette/internal/base/realpath"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
@@ -100,6 +102,7 @@ func newTarget(to Location, schema Schema) (t target, err error) {
 		return t, fault.New(fault.Config, "the database %s is not %s in the data folder", file, databaseFile).
 			WithHint("restore into a data folder without --database, then move the file")
 	}
+	t.data = realpath.Of(t.data) // systemd links the folder of a service, and would miss the link
 	return t, nil
 }
 
@@ -174,6 +177,11 @@ func (t target) explainNotEmpty(ctx context.Context, cause error) error {
 func (t target) swap(fresh string) (aside string, err error) {
 	if entries, err := os.ReadDir(fresh); err == nil && len(entries) == 0 {
 		return "", nil
+	}
+	if fileowner.Foreign(t.data) { // we are root, and its user reads it
+		if err := fileowner.Give(fresh, t.data); err != nil {
+			return "", fault.Wrap(fault.Internal, err, "give the restored folder to %s", fileowner.Name(t.data))
+		}
 	}
 	before, err := os.ReadDir(t.data)
 	switch {
