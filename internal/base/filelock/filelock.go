@@ -39,13 +39,15 @@ func Try(path string) (*Lock, error) {
 // could not be ended by a context.
 const pollInterval = 20 * time.Millisecond
 
-// Wait takes the lock as soon as nobody else holds it.
-func Wait(ctx context.Context, path string) (*Lock, error) {
+// Wait takes the lock on one of the files as soon as nobody else holds it.
+func Wait(ctx context.Context, paths ...string) (*Lock, error) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		if held, err := Try(path); held != nil || err != nil {
-			return held, err
+		for _, path := range paths {
+			if held, err := Try(path); held != nil || err != nil {
+				return held, err
+			}
 		}
 		select {
 		case <-tick.C:

@@ -21,21 +21,29 @@ import (
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
+// Waits is reported of an installation that waits for its turn.
+const Waits = "waits until other packages are installed"
+
 // locked does something that changes what is installed for a request: one process at a time for
-// each request, and not more at once than the store allows.
+// each request, and all processes together not more at once than the store allows.
 func (s *Store) locked(ctx context.Context, r Request, report func(string), do func() (Record, error)) (Record, error) {
-	report("waits until other packages are installed")
+	report(Waits)
 	lock, err := filelock.Wait(ctx, s.path("locks", r.digest()))
 	if err != nil {
 		return Record{}, fault.Wrap(fault.Unavailable, err, "install %s", r.Specs[0])
 	}
 	defer func() { _ = lock.Unlock() }()
 	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
+	case s.turns <- struct{}{}: // only these look at the files
+		defer func() { <-s.turns }()
 	case <-ctx.Done():
 		return Record{}, context.Cause(ctx)
 	}
+	slot, err := filelock.Wait(ctx, s.slots...)
+	if err != nil {
+		return Record{}, fault.Wrap(fault.Unavailable, err, "install %s", r.Specs[0])
+	}
+	defer func() { _ = slot.Unlock() }()
 	s.clean(r.digest())
 	defer s.clean(r.digest()) // npm of a process that was killed may have written for a moment longer
 	return do()
@@ -126,10 +134,9 @@ func (s *Store) install(ctx context.Context, r Request, specs []string, integrit
 
 // restore installs what a record says once more: the same packages, with the same checksums.
 func (s *Store) restore(ctx context.Context, r Request, old Record, report func(string)) (Record, error) {
-	lock, err := os.ReadFile(s.path(old.Folder, "package-lock.json"))
-	manifest, err2 := os.ReadFile(s.path(old.Folder, "package.json"))
+	manifest, lock, err := s.lockOf(old)
 	var record Record
-	if sum := sha256.Sum256(lock); errors.Join(err, err2) == nil && hex.EncodeToString(sum[:]) == old.Lock {
+	if err == nil && digestOf(lock) == old.Lock {
 		record, err = s.installLocked(ctx, r, lock, manifest, report)
 	} else {
 		specs := append([]string{old.Name + "@" + old.Version}, r.Specs[1:]...)
@@ -142,6 +149,12 @@ func (s *Store) restore(ctx context.Context, r Request, old Record, report func(
 	return record, s.keep(ctx, r.Key(), record)
 }
 
+// digestOf identifies a file.
+func digestOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
 // installLocked installs exactly the packages of a lock file.
 func (s *Store) installLocked(ctx context.Context, r Request, lock, manifest []byte, report func(string)) (Record, error) {
 	a, err := s.begin(r, report)
@@ -151,7 +164,7 @@ func (s *Store) installLocked(ctx context.Context, r Request, lock, manifest []b
 	if err != nil {
 		return Record{}, err
 	}
-	report("installing again")
+	report("installing what is locked")
 	err = errors.Join(os.WriteFile(filepath.Join(a.folder, "package-lock.json"), lock, 0o600),
 		os.WriteFile(filepath.Join(a.folder, "package.json"), manifest, 0o600))
 	if err != nil {
@@ -206,9 +219,8 @@ func (a *attempt) finish(ctx context.Context) (Record, error) {
 	if !found || top.Integrity == "" {
 		return Record{}, fault.New(fault.Unavailable, "npm has installed %s without a checksum", r.Specs[0]).WithHint("install = \"off\" lets npx run it")
 	}
-	sum := sha256.Sum256(text)
 	record := Record{
-		Spec: strings.Join(r.Specs, " "), Name: name, Version: top.Version, Integrity: top.Integrity, Lock: hex.EncodeToString(sum[:]),
+		Spec: strings.Join(r.Specs, " "), Name: name, Version: top.Version, Integrity: top.Integrity, Lock: digestOf(text),
 		Node: a.node.Version, Platform: runtime.GOOS + "-" + runtime.GOARCH, Installed: time.Now().UTC().Truncate(time.Second),
 		Engines: a.engines[name+"@"+top.Version], Packages: len(lock.Packages) - 1,
 	}
@@ -223,7 +235,7 @@ func (a *attempt) finish(ctx context.Context) (Record, error) {
 	if compiled {
 		record.ABI = a.node.ABI
 	}
-	sum = sha256.Sum256(fmt.Append(nil, record.Lock, record.ABI, record.Platform, record.Scripts))
+	sum := sha256.Sum256(fmt.Append(nil, record.Lock, record.ABI, record.Platform, record.Scripts))
 	record.Folder = filepath.Join("npm", strings.ReplaceAll(name, "/", "+"), record.Version+"-"+hex.EncodeToString(sum[:6]))
 	return record, nil
 }

@@ -103,6 +103,44 @@ func TestInstallationsOfTheSamePackageAreOne(t *testing.T) {
 	}
 }
 
+func TestProcessesTogetherInstallOneAtATime(t *testing.T) {
+	t.Parallel()
+	from := published(t)
+	from.Publish("other", "1.0.0", map[string]any{"bin": "main.js"}, map[string]string{"main.js": program})
+	folder, waits, first := t.TempDir(), make(chan struct{}), make(chan struct{})
+	held := sync.OnceFunc(func() { close(first); <-waits })
+	from.Hold(func(string) { held() })
+	var mu sync.Mutex
+	var order []string
+	note := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, text)
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, err := New(Options{Folder: folder}).Ensure(t.Context(), request(t, start(t, from, "@scope/server")), quiet)
+		if note("the first is installed"); err != nil {
+			t.Error(err)
+		}
+	})
+	<-first
+	both.Go(func() {
+		waiting := sync.OnceFunc(func() { close(waits) })
+		_, err := New(Options{Folder: folder}).Ensure(t.Context(), request(t, start(t, from, "other")), func(text string) {
+			waiting()
+			note(text)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	both.Wait()
+	if !slices.Equal(order[:3], []string{Waits, "the first is installed", "resolving"}) {
+		t.Errorf("order: %q", order)
+	}
+}
+
 func TestPackageThatIsGoneIsInstalledAgainAsItWas(t *testing.T) {
 	t.Parallel()
 	from := published(t)
@@ -152,8 +190,9 @@ func TestWhyAPackageCannotBeInstalled(t *testing.T) {
 	from := published(t)
 	from.Publish("library", "1.0.0", nil, map[string]string{"index.js": ""})
 	from.Publish("two", "1.0.0", map[string]any{"bin": map[string]any{"a": "a.js", "b": "b.js"}}, map[string]string{"a.js": "", "b.js": ""})
+	from.Publish("hopeful", "1.0.0", map[string]any{"bin": "a.js", "dependencies": map[string]any{"dep": "^7.0.0"}}, map[string]string{"a.js": ""})
 	for spec, want := range map[string]string{
-		"missing": "no such package", "@scope/server@7": "no such package", "library": "it is a library", "two": "npx -y -p two PROGRAM",
+		"hopeful": "something that it depends on", "missing": "no such package", "@scope/server@7": "no such package", "library": "it is a library", "two": "npx -y -p two PROGRAM",
 	} {
 		s := New(Options{Folder: t.TempDir()})
 		_, err := s.Ensure(t.Context(), request(t, start(t, from, spec)), quiet)

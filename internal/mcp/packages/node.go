@@ -59,10 +59,11 @@ func InstallHint(program string) string {
 			return "install it with: " + manager.line + name
 		}
 	}
+	from := "install node with npm, from https://nodejs.org or your system's packages"
 	if name == "uv" {
-		return "install uv as https://docs.astral.sh/uv says"
+		from = "install uv as https://docs.astral.sh/uv says"
 	}
-	return "install node with npm, from https://nodejs.org or your system's packages"
+	return from + "; of our container images, those whose tag ends with -servers have it"
 }
 
 // findIn finds a program in a PATH.

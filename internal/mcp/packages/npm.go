@@ -139,6 +139,9 @@ func (a *attempt) explain(err error, said *output) error {
 	try := "try it by hand: npm install --dry-run " + spec
 	switch code {
 	case "E404", "ETARGET", "ENOVERSIONS":
+		if !strings.Contains(text, NameOf(spec)) {
+			return failed.WithHint("the registry has no version of something that it depends on: try again later, or take another version of %s", NameOf(spec))
+		}
 		return failed.WithHint("the registry has no such package or version; look it up: npm view %s versions", NameOf(spec))
 	case "E401", "E403", "ENEEDAUTH":
 		return failed.WithHint("the registry refuses it: log in with npm login, or check the token in .npmrc; %s", try)

@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -35,7 +36,7 @@ func CheckInstall(value string) error {
 // Options configure a Store.
 type Options struct {
 	Folder   string           // of everything that is installed
-	Parallel int              // how many are installed at a time; zero: one
+	Parallel int              // how many are installed at a time, by all processes; zero: one
 	Log      *slog.Logger     // nil: no log
 	Sandbox  *launch.Launcher // of install scripts; nil: they do not run
 	// Stalled is how long npm may take without making progress; zero: 10 min.
@@ -45,7 +46,8 @@ type Options struct {
 // Store is a folder with installed packages. Several processes may use the same folder.
 type Store struct {
 	options Options
-	slots   chan struct{}
+	turns   chan struct{} // of installations by this process
+	slots   []string      // files; an installation holds the lock of one
 
 	mu        sync.Mutex
 	proposals map[string]Record // that count instead of what is recorded; see Propose
@@ -59,7 +61,11 @@ func New(o Options) *Store {
 	if o.Stalled <= 0 {
 		o.Stalled = 10 * time.Minute
 	}
-	return &Store{options: o, slots: make(chan struct{}, max(o.Parallel, 1)), proposals: map[string]Record{}}
+	s := &Store{options: o, turns: make(chan struct{}, max(o.Parallel, 1)), proposals: map[string]Record{}}
+	for n := range cap(s.turns) {
+		s.slots = append(s.slots, s.path("locks", "slot-"+strconv.Itoa(n)))
+	}
+	return s
 }
 
 // Folder is where everything is installed.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -36,7 +38,7 @@ func view(ctx context.Context, r Request, spec string) (string, error) {
 	if err != nil {
 		return "", missing("npm")
 	}
-	cmd := exec.CommandContext(ctx, npm, "view", spec, "version", "--json", "--no-update-notifier")
+	cmd := exec.CommandContext(ctx, npm, "view", spec, "version", "--json", "--no-update-notifier", "--prefer-online")
 	cmd.Env = r.environment()
 	cmd.Dir = os.TempDir()
 	said := &output{}
@@ -72,6 +74,66 @@ func (s *Store) Upgrade(ctx context.Context, r Request, to string, report func(s
 		return record, err
 	})
 }
+
+// Difference is what another version of a package installs besides itself, as NAME@VERSION.
+type Difference struct {
+	Added   []string `json:"added,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+	Changed []string `json:"changed,omitempty"` // as NAME OLD -> NEW
+}
+
+// Compare says in which packages two installations differ.
+func (s *Store) Compare(before, after Record) (d Difference, err error) {
+	old, err := s.installed(before)
+	if err != nil {
+		return d, err
+	}
+	now, err := s.installed(after)
+	if err != nil {
+		return d, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		switch versions, was := now[name], old[name]; {
+		case was == "":
+			d.Added = append(d.Added, name+"@"+versions)
+		case was != versions:
+			d.Changed = append(d.Changed, name+" "+was+" -> "+versions)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if now[name] == "" {
+			d.Removed = append(d.Removed, name+"@"+old[name])
+		}
+	}
+	return d, nil
+}
+
+// installed are the versions of the packages of a record by name; of one that is there several
+// times all of them.
+func (s *Store) installed(record Record) (map[string]string, error) {
+	text, err := os.ReadFile(s.path(record.Folder, "package-lock.json"))
+	var lock lockFile
+	if err == nil {
+		err = json.Unmarshal(text, &lock)
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "read what is installed for %s", record.Spec)
+	}
+	all := map[string][]string{}
+	for path, p := range lock.Packages {
+		if at := strings.LastIndex(path, modules); at >= 0 {
+			all[path[at+len(modules):]] = append(all[path[at+len(modules):]], p.Version)
+		}
+	}
+	versions := map[string]string{}
+	for name, list := range all {
+		versions[name] = strings.Join(slices.Compact(slices.Sorted(slices.Values(list))), "+")
+	}
+	return versions, nil
+}
+
+// modules begins the path of a package in a lock file.
+const modules = "node_modules/"
 
 // Use makes an installed record the one in effect.
 func (s *Store) Use(ctx context.Context, r Request, record Record) error {

@@ -1,6 +1,9 @@
 package packages
 
 import (
+	"bytes"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -42,5 +45,63 @@ func TestUpgradeTakesEffectWhenItIsUsed(t *testing.T) {
 	}
 	if removed, err := s.Prune(t.Context(), func(string) bool { return false }); len(removed) != 2 || err != nil {
 		t.Errorf("pruned %q, %v: nothing is used", removed, err)
+	}
+}
+
+func TestUpgradeSaysWhichPackagesComeAndGo(t *testing.T) {
+	t.Parallel()
+	from := published(t)
+	s, r := New(Options{Folder: t.TempDir()}), request(t, start(t, from, "@scope/server"))
+	old, err := s.Ensure(t.Context(), r, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.Publish("new", "3.0.0", nil, map[string]string{"index.js": ""})
+	from.Publish("@scope/server", "2.0.0", map[string]any{"bin": "main.js", "dependencies": map[string]any{"new": "*"}}, map[string]string{"main.js": program})
+	r.Start.Install = append(r.Start.Install, "npm_config_cache="+t.TempDir())
+	next, err := s.Upgrade(t.Context(), r, "", quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Compare(old, next)
+	if err != nil || !slices.Equal(d.Added, []string{"new@3.0.0"}) || !slices.Equal(d.Removed, []string{"dep@1.0.0"}) ||
+		!slices.Equal(d.Changed, []string{"@scope/server 1.0.0 -> 2.0.0"}) {
+		t.Errorf("difference %+v, %v", d, err)
+	}
+}
+
+func TestFrozenPackagesAreTheSameElsewhere(t *testing.T) {
+	t.Parallel()
+	from := published(t)
+	begun := start(t, from, "@scope/server")
+	ours, theirs := New(Options{Folder: t.TempDir()}), New(Options{Folder: t.TempDir()})
+	record, err := ours.Ensure(t.Context(), request(t, begun), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen, err := ours.Freeze(record)
+	var text bytes.Buffer
+	if err != nil || (FrozenFile{Version: 1, Packages: map[string]Frozen{"key": frozen}}).Write(&text) != nil {
+		t.Fatal(err)
+	}
+	file, err := ReadFrozen(bytes.NewReader(text.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.Publish("dep", "1.1.0", nil, map[string]string{"index.js": "exports.text = 'second'"})
+	newest, err := theirs.Ensure(t.Context(), request(t, start(t, from, "@scope/server")), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thawed, err := theirs.Thaw(t.Context(), request(t, begun), file.Packages["key"], quiet)
+	if err != nil || thawed.Folder != record.Folder || thawed.Lock != record.Lock || thawed.Previous == nil || thawed.Previous.Folder != newest.Folder {
+		t.Errorf("thawed %+v, %v; frozen was %+v", thawed, err, record)
+	}
+	changed := file.Packages["key"]
+	changed.Lock = bytes.ReplaceAll(changed.Lock, []byte(record.Integrity), []byte("sha512-"+strings.Repeat("A", 86)+"=="))
+	r := request(t, begun)
+	r.Start.Install = append(r.Start.Install, "npm_config_cache="+t.TempDir())
+	if _, err := New(Options{Folder: t.TempDir()}).Thaw(t.Context(), r, changed, quiet); err == nil || !strings.Contains(err.Error(), "EINTEGRITY") {
+		t.Errorf("with another checksum: %v", err)
 	}
 }
