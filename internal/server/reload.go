@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/filewatch"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/mcp/packages"
 )
 
 // reloading follows changes of the configuration's files.
@@ -141,6 +142,35 @@ func (r *reloading) publishChanges(now *config.Loaded) {
 	for _, change := range config.Changes(r.config, before, now) {
 		r.bus.Publish(change)
 	}
+}
+
+// watchPackages has servers use another version of their package as soon as a command has made it
+// the one in effect.
+func (r *reloading) watchPackages(ctx context.Context) {
+	store := r.config.Packages(nil, nil)
+	before, err := store.All()
+	if r.options.OnDemand || err != nil || os.MkdirAll(store.Folder(), 0o700) != nil {
+		return // whoever starts a package reports the error
+	}
+	watching := filewatch.New(ctx, r.log)
+	if watching == nil {
+		return
+	}
+	watching.AddFiles(ctx, map[string]bool{filepath.Join(store.Folder(), packages.LockFile): true})
+	r.runBackground(func(ctx context.Context) {
+		watching.Run(ctx, watching.HasFile, func(ctx context.Context) {
+			now, err := store.All()
+			if err != nil {
+				r.log.ErrorContext(ctx, "installed packages cannot be read", "error", err)
+				return
+			}
+			for _, change := range r.upstreams.Manager.SwitchPackages(before, now) {
+				text, _ := json.Marshal(change) // texts always encode
+				r.audit.RecordAction(ctx, "upstream.upgrade", change.Upstream, text)
+			}
+			before = now
+		})
+	})
 }
 
 // watchConfig reloads when the configuration file or what it imports changes.

@@ -85,6 +85,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 		srv.startScripts(ctx)
 	}
 	srv.watchConfig(ctx)
+	srv.watchPackages(ctx)
 	for _, run := range []func(context.Context){
 		srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run, srv.collectContents, srv.deliveries.Run,
 	} {

@@ -125,7 +125,7 @@ var types = []string{
 	"transport.state_changed",
 	"upstream.asleep", "upstream.connected", "upstream.connecting", "upstream.dropped", "upstream.failed", "upstream.garbage",
 	"upstream.installed", "upstream.installing", "upstream.lists_refreshed", "upstream.lost", "upstream.needs_auth", "upstream.reconnecting", "upstream.removed", "upstream.slow_start", "upstream.stderr",
-	"upstream.tools_refreshed",
+	"upstream.tools_refreshed", "upstream.upgraded",
 	"webhook.received", "webhook.refused",
 }
 
@@ -137,7 +137,7 @@ var forAll = []string{
 	"backend.", "beat.", "catalog.", "config.update", "event.missed", "marker.", "node.", "pin.decided", "region.", "script.invalidate", "script.published",
 	"tool.changed", "tool.flagged", "tool.held", "tool.shadowed", "transport.",
 	"upstream.asleep", "upstream.connected", "upstream.connecting", "upstream.failed", "upstream.installed", "upstream.installing", "upstream.lists_refreshed", "upstream.lost", "upstream.needs_auth",
-	"upstream.reconnecting", "upstream.removed", "upstream.slow_start", "upstream.tools_refreshed",
+	"upstream.reconnecting", "upstream.removed", "upstream.slow_start", "upstream.tools_refreshed", "upstream.upgraded",
 }
 
 // concernsAll reports whether events of a type, without an owner, are for everybody.

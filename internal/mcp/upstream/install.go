@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -118,7 +119,29 @@ func (a *connectAttempt) findPackage(ctx context.Context) error {
 func (a *connectAttempt) use(r packages.Request, record packages.Record) {
 	program := a.opts.Packages.Program(r, record)
 	a.phase.runs(record.Name + " " + record.Version)
-	a.spec.installed = &installed{program, r, record}
+	a.spec.installed = &installed{program, r, record, filepath.Join(a.opts.Packages.Folder(), record.Folder)}
+}
+
+// SwitchPackages starts the servers anew whose package has another version in effect now than
+// before, and returns what has changed.
+func (m *Manager) SwitchPackages(before, now map[string]packages.Record) (changes []Upgraded) {
+	for _, c := range m.connections() {
+		launch, err := m.opts.Launch(*c.spec.Load())
+		if err != nil || !launch.Installs() {
+			continue
+		}
+		was, installed := before[launch.Request.Key()]
+		is := now[launch.Request.Key()]
+		if !installed || is.Folder == "" || is.Folder == was.Folder {
+			continue
+		}
+		change := Upgraded{c.name, is.Name, was.Version, is.Version}
+		if m.Restart(c.name) == nil { // otherwise it was removed meanwhile
+			m.opts.Events.PublishAbout(c.name, change)
+			changes = append(changes, change)
+		}
+	}
+	return changes
 }
 
 // installed is the program of a package that is started in place of the command of a spec.
@@ -126,6 +149,12 @@ type installed struct {
 	packages.Program
 	request packages.Request
 	record  packages.Record
+	folder  string
+}
+
+// isBelow reports whether the package is somewhere in a folder.
+func (i *installed) isBelow(folder string) bool {
+	return i != nil && strings.HasPrefix(i.folder, folder+string(filepath.Separator))
 }
 
 // looksBroken matches what a program of node writes when its installation is not complete.
@@ -171,14 +200,14 @@ func (a *connectAttempt) startError(err error) error {
 	}
 	failed := fault.Wrap(fault.Unavailable, err, "start %s", now.record.Name)
 	switch text := err.Error(); {
-	case now.record.Engines != "":
-		return failed.WithHint("it wants node %s, and this is %s: another node in PATH may be what it needs", now.record.Engines, now.record.Node)
 	case matchesError(looksCompiled(), err) && len(now.record.Skipped) > 0:
 		return failed.WithHint("a package has an install script that did not run; if you trust it: install_scripts = [%q]", packages.NameOf(now.record.Skipped[0]))
 	case matchesError(looksOffline(), err):
 		return failed.WithHint("it cannot reach the network: check the connection and the proxy, and network of a strict sandbox")
 	case strings.Contains(strings.ToLower(text), "api key") || matchesError(looksLikeKey(), err):
 		return failed.WithHint("it wants a key or another setting: the message names it; set it in env of the upstream")
+	case now.record.Engines != "":
+		return failed.WithHint("it wants node %s, and this is %s: another node in PATH may be what it needs", now.record.Engines, now.record.Node)
 	}
 	return err
 }

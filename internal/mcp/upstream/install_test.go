@@ -88,3 +88,37 @@ func TestBrokenPackageIsInstalledAgainOnce(t *testing.T) {
 		t.Errorf("the second time: %v", err)
 	}
 }
+
+func TestUpgradedPackageIsStartedAnew(t *testing.T) {
+	t.Parallel()
+	from, server := packaged(t)
+	h := upstreamtest.Start(t, server)
+	h.Text(t, "first", nil)
+	store := server.Options.Packages
+	before, err := store.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.Publish("dep", "1.1.0", nil, map[string]string{"index.js": "module.exports = 'second'"})
+	launch, err := server.Options.Launch(server.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	launch.Request.Start.Install = append(launch.Request.Start.Install, "npm_config_cache="+t.TempDir())
+	record, err := store.Upgrade(t.Context(), launch.Request, "", func(string) {})
+	if err != nil || store.Use(t.Context(), launch.Request, record) != nil {
+		t.Fatal(err)
+	}
+	now, err := store.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changes := h.Manager.SwitchPackages(before, now); len(changes) != 1 || changes[0].Upstream != "test" {
+		t.Errorf("changes = %+v", changes)
+	}
+	h.Await(t, "upstream.upgraded")
+	h.Text(t, "second", nil)
+	if again := h.Manager.SwitchPackages(now, now); len(again) > 0 {
+		t.Errorf("nothing has changed, but %+v", again)
+	}
+}

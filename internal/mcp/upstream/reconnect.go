@@ -126,7 +126,9 @@ func (c *connection) hooks() Hooks {
 		CheckHealth: func() { signal(c.checkNow) },
 		Relist:      func() { signal(c.toolsChanged) },
 		Stderr: func(line string) {
-			c.phase.setLastLine(line)
+			if !stackFrame().MatchString(line) {
+				c.phase.setLastLine(line)
+			}
 			if lines.allow(time.Now()) {
 				c.publish(Stderr{c.name, line})
 				c.log.Debug("stderr", "line", line)

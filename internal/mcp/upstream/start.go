@@ -53,8 +53,13 @@ func (c *connection) reportSlowStart() {
 
 // startHint says what to do about a slow start.
 func (c *connection) startHint(now situation) string {
-	limit := c.opts.startTimeout(*c.spec.Load())
-	hint := fmt.Sprintf("the first start of npx, uvx or docker downloads the program; it may take %v (start_timeout)", limit)
+	if hint := hintOf(now.err); hint != "" { // of the last attempt
+		return hint
+	}
+	hint := fmt.Sprintf("it may take %v (start_timeout)", c.opts.startTimeout(*c.spec.Load()))
+	if now.pkg == "" {
+		hint = "the first start of npx, uvx or docker downloads the program; " + hint
+	}
 	if now.lastLine == "" {
 		return "it has written nothing so far; " + hint
 	}

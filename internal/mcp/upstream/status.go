@@ -224,6 +224,14 @@ type Installed struct {
 	Repaired bool   `json:"repaired,omitempty"` // it was broken
 }
 
+// Upgraded reports that another version of the package of a server is in effect. It is started anew.
+type Upgraded struct {
+	Upstream string `json:"upstream"`
+	Package  string `json:"package"`
+	From     string `json:"from"` // version
+	To       string `json:"to"`
+}
+
 // SlowStart reports that a process has been starting for a while.
 type SlowStart struct {
 	Upstream string `json:"upstream"`
@@ -317,6 +325,7 @@ func (Connecting) EventType() string     { return "upstream.connecting" }
 func (Connected) EventType() string      { return "upstream.connected" }
 func (Installing) EventType() string     { return "upstream.installing" }
 func (Installed) EventType() string      { return "upstream.installed" }
+func (Upgraded) EventType() string       { return "upstream.upgraded" }
 func (SlowStart) EventType() string      { return "upstream.slow_start" }
 func (Failed) EventType() string         { return "upstream.failed" }
 func (Reconnecting) EventType() string   { return "upstream.reconnecting" }
@@ -334,6 +343,7 @@ func (e Connecting) EventKey() string     { return e.Upstream }
 func (e Connected) EventKey() string      { return e.Upstream }
 func (e Installing) EventKey() string     { return e.Upstream }
 func (e Installed) EventKey() string      { return e.Upstream }
+func (e Upgraded) EventKey() string       { return e.Upstream }
 func (e SlowStart) EventKey() string      { return e.Upstream }
 func (e Failed) EventKey() string         { return e.Upstream }
 func (e Reconnecting) EventKey() string   { return e.Upstream }

@@ -54,6 +54,9 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	}
 	stderr, refused := &stderrLines{ended: make(chan struct{})}, &refusals{more: make(chan struct{})}
 	p, err := o.startProcess(spec, env, func(r profile.Refusal) {
+		if spec.installed.isBelow(r.Object) {
+			return // node looks there for a package.json, which is no loss
+		}
 		refused.add(r)
 		line := "sandbox: " + r.String()
 		stderr.add(line)
@@ -390,6 +393,9 @@ const (
 	maxShownLine  = 240     // in errors
 )
 
+// stackFrame matches a line of a stack trace of node, such as "at main (file:///x.js:1:2)".
+var stackFrame = lazyregexp.New(`^at .*:\d+:\d+\)?$`)
+
 // stderrLines keeps the first and the last lines of a process's standard error.
 type stderrLines struct {
 	ended chan struct{} // closed with the stream
@@ -397,10 +403,17 @@ type stderrLines struct {
 	mu    sync.Mutex
 	first []string
 	last  []string
+	why   string // the first line between them that names an error
 	count int
 }
 
+// namesError matches a line that probably says why a program fails.
+var namesError = lazyregexp.New(`(?i)error\b|fatal|panic|exception|\bE[A-Z]{5,}\b`)
+
 func (l *stderrLines) add(line string) {
+	if stackFrame().MatchString(line) {
+		return // the line before it says why
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.count++
@@ -410,6 +423,9 @@ func (l *stderrLines) add(line string) {
 		return
 	}
 	if l.last = append(l.last, line); len(l.last) > lastLines {
+		if l.why == "" && namesError().MatchString(l.last[0]) {
+			l.why = l.last[0]
+		}
 		l.last = l.last[1:]
 	}
 }
@@ -433,7 +449,11 @@ func (l *stderrLines) text() string {
 	defer l.mu.Unlock()
 	parts := l.first
 	if left := l.count - len(l.first) - len(l.last); left > 0 {
-		parts = append(parts[:len(parts):len(parts)], fmt.Sprintf("… %d lines …", left))
+		between := fmt.Sprintf("… %d lines …", left)
+		if l.why != "" {
+			between = "… " + l.why + " …"
+		}
+		parts = append(parts[:len(parts):len(parts)], between)
 	}
 	return strings.Join(append(parts[:len(parts):len(parts)], l.last...), " / ")
 }

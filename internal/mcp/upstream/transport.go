@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazyregexp"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/zmq/hootclient"
@@ -360,9 +361,12 @@ func excerpt(data []byte) string {
 	return clean(string(data))
 }
 
+// colours matches what colours text on a terminal.
+var colours = lazyregexp.New("\x1b\\[[0-9;]*m")
+
 // clean makes text one line of printable characters.
 func clean(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = colours().ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '

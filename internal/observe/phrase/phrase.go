@@ -82,6 +82,7 @@ var templates = map[string]Line{
 	"upstream.connected":         {Good, "{upstream}: connected, {tool_count tool}"},
 	"upstream.installing":        {Neutral, "{upstream}: {doing}"},
 	"upstream.installed":         {Good, "{upstream}: installed {package} {version}"},
+	"upstream.upgraded":          {Good, "{upstream}: {package} {from} is now {to}"},
 	"upstream.slow_start":        {Bad, "{upstream}: still starting after {seconds} s: {last_line}"},
 	"upstream.failed":            {Bad, "{upstream}: did not start {attempt} times in a row, next attempt in {delay_ms}: {error}"},
 	"upstream.reconnecting":      {Bad, "{upstream}: disconnected, attempt {attempt} in {delay_ms}: {error}"},
