@@ -20,14 +20,15 @@ import (
 // importCommand is `luanette import`.
 type importCommand struct {
 	settingFlags
-	Names   []string          `arg:"" optional:"" name:"server" help:"The servers to import, as the table names them."`
-	All     bool              `help:"Import all servers that are new and not disabled."`
-	From    string            `placeholder:"CLIENT" help:"Only those of one client, such as cursor."`
-	File    string            `type:"path" placeholder:"PATH" help:"Only those of one file, of any client."`
-	Input   map[string]string `short:"i" mapsep:"none" placeholder:"ID=VALUE" help:"A value that the client asks for, such as a token."`
-	Sandbox string            `placeholder:"LEVEL" help:"What their commands may reach: off, open (the default) or strict; docs/sandbox.md."`
-	DryRun  bool              `help:"Show what would be imported."`
-	JSON    bool              `help:"Print JSON."`
+	Names     []string          `arg:"" optional:"" name:"server" help:"The servers to import, as the table names them."`
+	All       bool              `help:"Import all servers that are new and not disabled."`
+	From      string            `placeholder:"CLIENT" help:"Only those of one client, such as cursor."`
+	File      string            `type:"path" placeholder:"PATH" help:"Only those of one file, of any client."`
+	Input     map[string]string `short:"i" mapsep:"none" placeholder:"ID=VALUE" help:"A value that the client asks for, such as a token."`
+	Sandbox   string            `placeholder:"LEVEL" help:"What their commands may reach: off, open (the default) or strict; docs/sandbox.md."`
+	NoInstall bool              `help:"Leave the packages of the servers to be installed when they start."`
+	DryRun    bool              `help:"Show what would be imported."`
+	JSON      bool              `help:"Print JSON."`
 }
 
 // Help is shown by `luanette import --help`.
@@ -249,9 +250,25 @@ func (c *importCommand) importAll(ctx context.Context, proc *process, sources co
 		}
 	}
 	if len(imported) > 0 {
+		if failed := c.installPackages(ctx, proc, imported, words); failed != nil {
+			return imported, failed
+		}
 		fmt.Fprintln(words, "see `luanette upstream list`; `luanette install` connects your clients to Luanette")
 	}
 	return imported, err
+}
+
+// installPackages installs the packages of what was imported, so that the first start is as quick as
+// later ones.
+func (c *importCommand) installPackages(ctx context.Context, proc *process, names []string, words io.Writer) error {
+	if c.NoInstall {
+		return nil
+	}
+	loaded, err := c.loadQuietly(proc, nil)
+	if err != nil {
+		return err
+	}
+	return installPackages(ctx, proc, loaded, names, words)
 }
 
 // printSkipped says what --all does not import, and why.

@@ -87,6 +87,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 			env.Values[serverKey{}] = &serverProcess{}
 			env.Values[modelsKey{}] = &models{}
 			env.Values[testKey{}] = t
+			env.Values[registryKey{}] = &storyRegistry{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -102,6 +103,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 			"new-database": func(ts *testscript.TestScript, _ bool, args []string) { ts.Setenv(args[0], dbtest.Postgres(t)) },
 			"newer-tables": newerTables,
 			"registry":     startRegistry,
+			"publish":      publish,
 			"rest":         rest,
 			"service":      service,
 		},

@@ -35,6 +35,9 @@ type upstreamCommand struct {
 	Outdated upstreamOutdatedCommand `cmd:"" help:"Show which installed packages of tool servers have newer versions."`
 	Upgrade  upstreamUpgradeCommand  `cmd:"" help:"Install newer packages of tool servers, after showing what changes."`
 	Rollback upstreamRollbackCommand `cmd:"" help:"Go back to the version before the last upgrade."`
+	Verify   upstreamVerifyCommand   `cmd:"" help:"Check the signatures and the provenance of installed packages."`
+	Freeze   upstreamFreezeCommand   `cmd:"" help:"Print the installed packages with their versions, for other machines."`
+	Thaw     upstreamThawCommand     `cmd:"" help:"Install exactly the packages that freeze has printed."`
 	Prune    upstreamPruneCommand    `cmd:"" help:"Remove installed packages that no tool server uses."`
 
 	Trace  upstreamTraceCommand  `cmd:"" help:"Find the smallest sandbox that a tool server works in."`

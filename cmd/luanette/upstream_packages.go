@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
@@ -24,7 +27,8 @@ type packaged struct {
 	record  packages.Record
 }
 
-// packagedUpstreams are those of the configuration with these names, or all.
+// packagedUpstreams are those of the configuration with these names, or all. It does not matter
+// whether their packages are installed yet.
 func packagedUpstreams(loaded *config.Loaded, proc *process, names []string) (list []packaged, err error) {
 	specs, _, err := loaded.UpstreamSpecs(proc.Env)
 	if err != nil {
@@ -45,13 +49,25 @@ func packagedUpstreams(loaded *config.Loaded, proc *process, names []string) (li
 		if err != nil {
 			return nil, err
 		}
-		record, installed := store.Find(launch.Request)
-		switch {
-		case launch.Installs() && installed:
+		if launch.Installs() {
+			record, _ := store.Find(launch.Request)
 			list = append(list, packaged{spec, launch.Request, record})
-		case len(names) > 0:
-			return nil, fault.New(fault.NotFound, "upstream %s has no installed package", spec.Name).
-				WithHint("`luanette upstream explain %s` says what runs; a package is installed with the first start", spec.Name)
+		}
+	}
+	return list, nil
+}
+
+// installedUpstreams are those whose package is installed; each of the names must be one.
+func installedUpstreams(loaded *config.Loaded, proc *process, names []string) ([]packaged, error) {
+	list, err := packagedUpstreams(loaded, proc, names)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(p packaged) bool { return p.record.Folder == "" })
+	for _, name := range names {
+		if !slices.ContainsFunc(list, func(p packaged) bool { return p.spec.Name == name }) {
+			return nil, fault.New(fault.NotFound, "upstream %s has no installed package", name).
+				WithHint("`luanette upstream explain %s` says what runs; a package is installed with the first start", name)
 		}
 	}
 	return list, nil
@@ -88,7 +104,7 @@ func (c *upstreamOutdatedCommand) Run(ctx context.Context, proc *process) error 
 	if err != nil {
 		return err
 	}
-	list, err := packagedUpstreams(loaded, proc, nil)
+	list, err := installedUpstreams(loaded, proc, nil)
 	if err != nil {
 		return err
 	}
@@ -115,6 +131,7 @@ type upstreamUpgradeCommand struct {
 	Names   []string      `arg:"" optional:"" name:"name" complete:"upstream" help:"The upstreams' namespaces; without any, all with an installed package."`
 	To      string        `placeholder:"VERSION" help:"The version to install; without it, the newest that the configuration allows."`
 	DryRun  bool          `help:"Show what would change."`
+	Verify  bool          `help:"Check the signatures of the new version first, as luanette upstream verify does."`
 	Timeout time.Duration `default:"2m" help:"How long the new version may take to start and answer."`
 }
 
@@ -136,7 +153,7 @@ func (c *upstreamUpgradeCommand) Run(ctx context.Context, proc *process) error {
 	if c.To != "" && len(c.Names) != 1 {
 		return fault.New(fault.InvalidParams, "--to needs the name of one upstream").WithHint("luanette upstream upgrade NAME --to %s", c.To)
 	}
-	list, err := packagedUpstreams(loaded, proc, c.Names)
+	list, err := installedUpstreams(loaded, proc, c.Names)
 	if err != nil {
 		return err
 	}
@@ -155,18 +172,19 @@ func (c *upstreamUpgradeCommand) Run(ctx context.Context, proc *process) error {
 func (c *upstreamUpgradeCommand) upgrade(ctx context.Context, proc *process, loaded *config.Loaded, p packaged) error {
 	store := loaded.Packages(loaded.Launcher(proc.Env), nil)
 	doing, waiting := followConnection(p.spec.Name)
-	stop := reportWaiting(proc, waiting)
-	defer func() { stop() }()
-	report := func(text string) {
-		doing(upstream.Status{State: upstream.StateInstalling, Since: time.Now(), LastLine: text})
-	}
-	next, err := store.Upgrade(ctx, p.request, c.To, report)
+	defer reportWaiting(proc, waiting)()
+	next, err := store.Upgrade(ctx, p.request, c.To, installing(doing))
 	if err != nil {
 		return err
 	}
 	if next.Folder == p.record.Folder {
 		fmt.Fprintf(proc.Stdout, "%s: %s %s is in effect already\n", p.spec.Name, next.Name, next.Version)
 		return nil
+	}
+	if c.Verify {
+		if err := verify(ctx, proc, store, p, next); err != nil {
+			return err
+		}
 	}
 	prober := client.Prober{Config: loaded, Env: proc.Env, Version: version, Log: slog.New(slog.DiscardHandler), Packages: store, Doing: doing}
 	before, beforeErr := prober.Tools(ctx, p.spec, c.Timeout) // the old one may be broken, which is why it is upgraded
@@ -175,19 +193,16 @@ func (c *upstreamUpgradeCommand) upgrade(ctx context.Context, proc *process, loa
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "%s %s does not work, and %s stays", next.Name, next.Version, p.record.Version).WithHint("%s", fault.HintOf(err))
 	}
+	changed, err := store.Compare(p.record, next)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(proc.Stdout, "%s: %s %s -> %s, %d -> %d packages\n", p.spec.Name, next.Name, p.record.Version, next.Version, p.record.Packages, next.Packages)
-	for _, script := range next.Skipped {
-		if !slices.Contains(p.record.Skipped, script) {
-			fmt.Fprintf(proc.Stdout, "  new install script, not run: %s\n", script)
-		}
-	}
-	if next.Engines != "" {
-		fmt.Fprintf(proc.Stdout, "  it wants node %s, and this is %s\n", next.Engines, next.Node)
-	}
+	printPackageChanges(proc, p.record, next, changed)
 	if beforeErr != nil {
-		fmt.Fprintf(proc.Stdout, "  %d tools; the old version does not start: %s\n", len(after), plainText(beforeErr.Error()))
+		fmt.Fprintf(proc.Stdout, "  %s; the old version does not start: %s\n", amount(len(after), "tool"), plainText(beforeErr.Error()))
 	} else {
-		fmt.Fprintf(proc.Stdout, "  %s\n", toolChanges(before, after))
+		printToolChanges(proc, before, after)
 	}
 	if c.DryRun {
 		return nil
@@ -195,32 +210,64 @@ func (c *upstreamUpgradeCommand) upgrade(ctx context.Context, proc *process, loa
 	return store.Use(ctx, p.request, next)
 }
 
-// toolChanges says which tools are new, gone or defined otherwise.
-func toolChanges(before, after []tool.Info) string {
-	var parts []string
-	old := map[string]tool.Info{}
+// installing passes on what is done to install a package.
+func installing(doing func(upstream.Status)) (report func(string)) {
+	began := time.Now()
+	return func(text string) {
+		doing(upstream.Status{State: upstream.StateInstalling, Since: began, LastLine: text})
+	}
+}
+
+// printPackageChanges says what another version of a package brings besides itself.
+func printPackageChanges(proc *process, before, next packages.Record, d packages.Difference) {
+	for _, part := range []struct {
+		what string
+		list []string
+	}{{"added", d.Added}, {"removed", d.Removed}, {"changed", d.Changed}} {
+		if len(part.list) > 0 {
+			fmt.Fprintf(proc.Stdout, "  %s: %s\n", part.what, strings.Join(part.list, ", "))
+		}
+	}
+	for _, script := range next.Skipped {
+		if !slices.Contains(before.Skipped, script) {
+			fmt.Fprintf(proc.Stdout, "  new install script, not run: %s\n", script)
+		}
+	}
+	for _, script := range next.Scripts {
+		if !slices.Contains(before.Scripts, script) {
+			fmt.Fprintf(proc.Stdout, "  new install script, run in a sandbox: %s\n", script)
+		}
+	}
+	if next.Engines != "" {
+		fmt.Fprintf(proc.Stdout, "  it wants node %s, and this is %s\n", next.Engines, next.Node)
+	}
+}
+
+// printToolChanges says which tools are new, gone or defined otherwise, and how.
+func printToolChanges(proc *process, before, after []tool.Info) {
+	old, same := map[string]tool.Info{}, 0
 	for _, info := range before {
 		old[info.Name] = info
 	}
 	for _, info := range after {
 		was, had := old[info.Name]
+		delete(old, info.Name)
 		switch {
 		case !had:
-			parts = append(parts, "new tool "+info.Name)
-		case !bytes.Equal(was.Raw, info.Raw):
-			parts = append(parts, "changed tool "+info.Name)
-		}
-		delete(old, info.Name)
-	}
-	for _, info := range before {
-		if _, gone := old[info.Name]; gone {
-			parts = append(parts, "without tool "+info.Name)
+			fmt.Fprintf(proc.Stdout, "  new tool %s\n", plainText(info.Name))
+		case bytes.Equal(was.Raw, info.Raw):
+			same++
+		default:
+			text := "changed tool " + info.Name + "\n" + pin.FormatChanges(pin.Differences(was.Raw, info.Raw))
+			fmt.Fprintf(proc.Stdout, "  %s\n", plainText(strings.ReplaceAll(text, "\n", "\n    ")))
 		}
 	}
-	if len(parts) == 0 {
-		return fmt.Sprintf("the same %s", amount(len(after), "tool"))
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		fmt.Fprintf(proc.Stdout, "  without tool %s\n", plainText(name))
 	}
-	return strings.Join(parts, ", ")
+	if same == len(after) && len(old) == 0 {
+		fmt.Fprintf(proc.Stdout, "  the same %s\n", amount(same, "tool"))
+	}
 }
 
 // upstreamRollbackCommand is `luanette upstream rollback`.
@@ -235,7 +282,7 @@ func (c *upstreamRollbackCommand) Run(ctx context.Context, proc *process) error 
 	if err != nil {
 		return err
 	}
-	list, err := packagedUpstreams(loaded, proc, []string{c.Name})
+	list, err := installedUpstreams(loaded, proc, []string{c.Name})
 	if err != nil {
 		return err
 	}
@@ -255,7 +302,7 @@ func (c *upstreamPruneCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	list, err := packagedUpstreams(loaded, proc, nil)
+	list, err := installedUpstreams(loaded, proc, nil)
 	if err != nil {
 		return err
 	}
@@ -268,5 +315,159 @@ func (c *upstreamPruneCommand) Run(ctx context.Context, proc *process) error {
 	if len(removed) == 0 && err == nil {
 		fmt.Fprintln(proc.Stdout, "every installed package is used")
 	}
+	return err
+}
+
+// upstreamFreezeCommand is `luanette upstream freeze`.
+type upstreamFreezeCommand struct {
+	settingFlags
+	Names []string `arg:"" optional:"" name:"name" complete:"upstream" help:"The upstreams' namespaces; without any, all with an installed package."`
+}
+
+// Help is shown by `luanette upstream freeze --help`.
+func (upstreamFreezeCommand) Help() string {
+	return `Prints the versions and checksums of the npm packages that are installed for tool
+servers, with everything that they depend on. luanette upstream thaw installs exactly
+these on another machine whose configuration has the same servers.
+
+  luanette upstream freeze > packages.json`
+}
+
+// Run prints what is installed.
+func (c *upstreamFreezeCommand) Run(_ context.Context, proc *process) error {
+	loaded, err := c.loadQuietly(proc, nil)
+	if err != nil {
+		return err
+	}
+	list, err := installedUpstreams(loaded, proc, c.Names)
+	if err != nil {
+		return err
+	}
+	store := loaded.Packages(nil, nil)
+	file := packages.FrozenFile{Version: 1, Packages: map[string]packages.Frozen{}}
+	for _, p := range list {
+		if file.Packages[p.request.Key()], err = store.Freeze(p.record); err != nil {
+			return err
+		}
+	}
+	return file.Write(proc.Stdout)
+}
+
+// upstreamThawCommand is `luanette upstream thaw`.
+type upstreamThawCommand struct {
+	settingFlags
+	File string `arg:"" type:"path" help:"The file that luanette upstream freeze has printed."`
+}
+
+// Help is shown by `luanette upstream thaw --help`.
+func (upstreamThawCommand) Help() string {
+	return `Installs exactly the npm packages of a file of luanette upstream freeze, for the tool
+servers of this configuration that are the same, and makes them the ones in effect. A
+package that the registry has otherwise is refused. The version before stays:
+luanette upstream rollback NAME.`
+}
+
+// Run installs what the file names.
+func (c *upstreamThawCommand) Run(ctx context.Context, proc *process) error {
+	loaded, err := c.loadQuietly(proc, nil)
+	if err != nil {
+		return err
+	}
+	text, err := os.Open(c.File)
+	if err != nil {
+		return fault.Wrap(fault.InvalidParams, err, "read what to install").WithHint("write it with luanette upstream freeze")
+	}
+	defer text.Close()
+	file, err := packages.ReadFrozen(text)
+	if err != nil {
+		return err
+	}
+	list, err := packagedUpstreams(loaded, proc, nil)
+	if err != nil {
+		return err
+	}
+	store := loaded.Packages(loaded.Launcher(proc.Env), nil)
+	for _, p := range list {
+		frozen, has := file.Packages[p.request.Key()]
+		if !has {
+			fmt.Fprintf(proc.Stdout, "%s: %s is not in the file, and stays\n", p.spec.Name, p.request.Key())
+			continue
+		}
+		if err := thaw(ctx, proc, store, p, frozen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// thaw installs one frozen package.
+func thaw(ctx context.Context, proc *process, store *packages.Store, p packaged, frozen packages.Frozen) error {
+	doing, waiting := followConnection(p.spec.Name)
+	defer reportWaiting(proc, waiting)()
+	record, err := store.Thaw(ctx, p.request, frozen, installing(doing))
+	if err != nil {
+		return err
+	}
+	before := ""
+	if p.record.Folder != "" && p.record.Folder != record.Folder {
+		before = p.record.Version + " -> "
+	}
+	_, err = fmt.Fprintf(proc.Stdout, "%s: %s %s%s\n", p.spec.Name, record.Name, before, record.Version)
+	return err
+}
+
+// upstreamVerifyCommand is `luanette upstream verify`.
+type upstreamVerifyCommand struct {
+	settingFlags
+	Names []string `arg:"" optional:"" name:"name" complete:"upstream" help:"The upstreams' namespaces; without any, all with an installed package."`
+}
+
+// Help is shown by `luanette upstream verify --help`.
+func (upstreamVerifyCommand) Help() string {
+	return `Has npm check the signatures of the registry for all packages that are installed for
+tool servers, and the provenance of those that have one. Not every registry has
+signatures. The exit status is 1 if one is not valid.`
+}
+
+// Run checks one installation after another.
+func (c *upstreamVerifyCommand) Run(ctx context.Context, proc *process) error {
+	loaded, err := c.loadQuietly(proc, nil)
+	if err != nil {
+		return err
+	}
+	list, err := installedUpstreams(loaded, proc, c.Names)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(proc.Stdout, noPackages)
+	}
+	store := loaded.Packages(nil, nil)
+	for _, p := range list {
+		if failed := verify(ctx, proc, store, p, p.record); failed != nil {
+			printError(proc, failed)
+			err = exitStatus(exitFailure)
+		}
+	}
+	return err
+}
+
+// verify prints what the registry vouches for of an installation. It returns an error if something
+// is signed by somebody else.
+func verify(ctx context.Context, proc *process, store *packages.Store, p packaged, record packages.Record) error {
+	found, err := store.Verify(ctx, p.request, record)
+	if err != nil {
+		_, err := fmt.Fprintf(proc.Stdout, "%s: signatures cannot be checked: %s\n", p.spec.Name, plainText(err.Error()))
+		return err
+	}
+	if len(found.Invalid) > 0 {
+		return fault.New(fault.Denied, "%s: not what its publisher signed: %s", p.spec.Name, strings.Join(found.Invalid, ", ")).
+			WithHint("somebody may have changed it on the way or in the registry: do not use it")
+	}
+	signed := "every package has"
+	if len(found.Missing) > 0 {
+		signed = "all packages but " + strings.Join(found.Missing, ", ") + " have"
+	}
+	_, err = fmt.Fprintf(proc.Stdout, "%s: %s a valid signature of the registry, and %d of them provenance\n", p.spec.Name, signed, len(found.Attested))
 	return err
 }

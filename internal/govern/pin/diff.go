@@ -28,6 +28,11 @@ func (p *Pin) Diff() []Change {
 	return append(changes, differences(nil, before, storedNode(p.Definition))...)
 }
 
+// Differences are those between two definitions.
+func Differences(before, after []byte) []Change {
+	return differences(nil, storedNode(before), storedNode(after))
+}
+
 // storedNode is a stored definition, which is canonical JSON unless the upstream wrote no JSON.
 func storedNode(definition []byte) *node {
 	n, ok := parse(definition)
