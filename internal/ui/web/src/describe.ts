@@ -39,7 +39,7 @@ function short(s: string): string {
 }
 
 /** Of these types only the newest event of each job or upstream is shown. */
-const repeating = new Set(['job.progress', 'upstream.reconnecting', 'upstream.connecting'])
+const repeating = new Set(['job.progress', 'upstream.reconnecting', 'upstream.connecting', 'upstream.installing'])
 
 /** The newest events for the list of events, newest first. */
 export function latestLines(all: ServerEvent[], limit: number): ServerEvent[] {

@@ -6,6 +6,7 @@ import type { ServerSettings } from './setup'
 export interface Upstream {
   namespace: string
   endpoint: string
+  package?: string // that is installed for it, with its version
   transport?: string
   protocol?: string
   state: string
@@ -94,6 +95,13 @@ export function retry(u: Upstream): Promise<boolean> {
 
 /** The states in the order of trouble: what needs a person first. */
 const trouble = ['failed', 'needs_auth', 'untrusted', 'reconnecting', 'installing', 'starting', 'connecting', 'removed', 'connected', 'asleep']
+
+/** How many servers have been tried, of those that are wanted, and what the others do; '' if all have. */
+export function coming(list: Upstream[]): { done: number; all: number; others: string } {
+  const wanted = list.filter((u) => u.wanted)
+  const some = ['installing', 'starting', 'connecting'].map((state) => ({ state, n: wanted.filter((u) => u.state === state && !u.attempt).length })).filter((s) => s.n > 0)
+  return { done: wanted.length - some.reduce((sum, s) => sum + s.n, 0), all: wanted.length, others: some.map((s) => `${s.n} ${s.state}`).join(', ') }
+}
 
 /** Servers with trouble first, then by name. */
 export function byTrouble(list: Upstream[]): Upstream[] {

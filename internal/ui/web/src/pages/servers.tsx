@@ -20,7 +20,7 @@ import { LoginState, UpstreamLogin, YourLogin } from '../parts/upstreamlogin'
 import { useData } from '../resource'
 import { go, useFilter } from '../route'
 import { ToolsOf } from './tools'
-import { attempt, byTrouble, disable, remove, restart, restore, retry, type Upstream } from '../upstream'
+import { attempt, byTrouble, coming, disable, remove, restart, restore, retry, type Upstream } from '../upstream'
 
 /** All servers, or one of them. */
 export function Servers({ rest }: { rest: string }) {
@@ -42,6 +42,7 @@ function AllServers() {
       </div>
       {error && <p class="bad">{error.message}</p>}
       <AddedNotes />
+      {data && <Coming list={data.upstreams} />}
       {data?.upstreams.length === 0 && <Hint>No servers yet. Add one here, with `luanette upstream add NAME COMMAND`, or in `luanette.toml`.</Hint>}
       {list && list.length > 0 && <section class="panel"><Table label="Servers" rows={list} columns={columns(reload)} id={(u) => u.namespace} /></section>}
       {add && may('admin') && <Connect way={add as Way} close={() => { setAdd(''); reload() }} />}
@@ -63,7 +64,15 @@ function columns(reload: () => void): Column<Upstream>[] {
   ]
 }
 
+/** A bar for all servers, while some have not been tried yet. */
+function Coming({ list }: { list: Upstream[] }) {
+  const { done, all, others } = coming(list)
+  if (!others) return null
+  return <p class="row" role="status" aria-label="Start"><progress max={all} value={done} aria-label="servers that have started" /> <span class="soft">{done} of {count(all, 'server')}; {others}</span></p>
+}
+
 function Trouble({ upstream: u }: { upstream: Upstream }) {
+  if (u.starting_secs !== undefined && u.last_line) return <div class="soft small brief" title={u.last_line}>{u.last_line}</div>
   return u.wanted && u.state !== 'connected' && u.error ? <div class="bad small brief" title={u.error}>{u.error}</div> : null
 }
 
@@ -162,6 +171,7 @@ function Facts({ upstream: u, at }: { upstream: Upstream; at: number }) {
       <dl class="facts">
         <dt>Address</dt><dd class="mono">{u.endpoint}</dd>
         {u.transport && <><dt>Transport</dt><dd>{u.transport}{u.protocol && `, protocol ${u.protocol}`}</dd></>}
+        {u.package && <><dt>Package</dt><dd>{u.package}</dd></>}
         <dt>From</dt><dd>{u.configured_at ? <code class="breaks">{u.configured_at}</code> : <From upstream={u} />}</dd>
         {u.since && <><dt>{u.state === 'connected' ? 'Connected' : 'Since'}</dt><dd>{ago(u.since)}{u.first_connected && <span class="soft">, {u.restarts === 0 ? 'not restarted' : `${count(u.restarts, 'restart')} in ${duration(Date.now() - Date.parse(u.first_connected))}`}</span>}</dd></>}
         <LoginState upstream={u} />
@@ -170,7 +180,7 @@ function Facts({ upstream: u, at }: { upstream: Upstream; at: number }) {
         <dt>Calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} in flight`}</dd>
         {u.p50_ms !== undefined && <><dt>p50, p99</dt><dd>{duration(u.p50_ms)}, {duration(u.p99_ms ?? u.p50_ms)}</dd></>}
         {u.next_try_ms !== undefined && u.state !== 'connected' && <><dt>Next try</dt><dd><Until time={at + u.next_try_ms} />, after {count(u.attempt ?? 0, 'attempt')}</dd></>}
-        {u.starting_secs !== undefined && <><dt>Starting</dt><dd><Since time={at - u.starting_secs * 1000} />{u.last_line && <>, last line: <span class="mono">{u.last_line}</span></>}</dd></>}
+        {u.starting_secs !== undefined && <><dt>{u.state === 'installing' ? 'Installing' : 'Starting'}</dt><dd><Since time={at - u.starting_secs * 1000} />{u.last_line && <>, last line: <span class="mono">{u.last_line}</span></>}</dd></>}
         {u.refusing_ms !== undefined && <><dt>Circuit</dt><dd class="warn">open, refuses calls for {duration(u.refusing_ms)}</dd></>}
       </dl>
       {u.state !== 'connected' && u.error && <p class="bad small">{u.error}</p>}
