@@ -350,7 +350,7 @@ func (m *Menu) costs(ctx context.Context, c *catalog.Catalog) (TokenCosts, error
 	costs.Menu = m.options.Menu
 	m.mu.Unlock()
 	for _, name := range Menus {
-		one, err := m.menuCosts(tool.WithMenu(ctx, name), name)
+		one, err := m.menuCosts(tool.WithoutApps(tool.WithMenu(ctx, name)), name)
 		if err != nil {
 			return costs, err
 		}

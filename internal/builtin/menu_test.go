@@ -213,17 +213,29 @@ func TestPublishedScriptsAreListedWhileTheyAreFew(t *testing.T) {
 	}
 }
 
+// shop is a source with one tool that has a page.
+type shop struct{ tool.Source }
+
+func (shop) Tools(context.Context) ([]tool.Info, error) {
+	return []tool.Info{{Ref: tool.Ref{Space: "shop", Name: "cart"}, Input: json.RawMessage(`{"type":"object"}`), App: tool.App{Page: "ui://cart.html"}}}, nil
+}
+
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.manyTools(t, "crowd", 5)
-	text, err := builtin.CostResources(h.catalog, h.menu(builtin.MenuStandard))[0].Read(context.Background(), "")
+	h.catalog.Add(shop{})
+	h.catalog.Refresh(t.Context())
+	// What a client that shows pages is listed beside a menu is none of its costs.
+	m := h.menu(builtin.MenuStandard)
+	m.Set(builtin.MenuStandard, 0, builtin.DefaultApps)
+	text, err := builtin.CostResources(h.catalog, m)[0].Read(tool.WithApps(t.Context()), "")
 	var costs builtin.TokenCosts
 	if err != nil || json.Unmarshal([]byte(text), &costs) != nil {
 		t.Fatalf("%s, %v", text, err)
 	}
 	code, standard, full := costs.Menus[0], costs.Menus[1], costs.Menus[2]
-	if costs.Menu != builtin.MenuStandard || code.Tools != 5 || code.Tokens != code.Own+code.Instructions || standard.Tokens <= code.Tokens || full.Tokens <= standard.Tokens || costs.All <= full.Tokens {
+	if costs.Menu != builtin.MenuStandard || code.Tools != 5 || costs.Apps.Tools != 1 || code.Tokens != code.Own+code.Instructions || standard.Tokens <= code.Tokens || full.Tokens <= standard.Tokens || costs.All <= full.Tokens {
 		t.Errorf("%+v", costs)
 	}
 	if u := costs.Upstreams[0]; u.Namespace != "crowd" || len(u.Tools) != 5 || u.Tokens < 5*u.Tools[4].Tokens || u.Tools[0].TypeScript == 0 {

@@ -41,7 +41,7 @@ func SetResources(m *Menu, names func(context.Context) []string) []Resource {
 
 // set describes the set of tools that ctx is within.
 func (m *Menu) set(ctx context.Context, name string) (ToolSet, error) {
-	shown, err := m.Tools(tool.WithMenu(ctx, ""))
+	shown, err := m.Tools(tool.WithoutApps(tool.WithMenu(ctx, "")))
 	if err != nil {
 		return ToolSet{}, err
 	}

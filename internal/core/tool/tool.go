@@ -339,8 +339,16 @@ type appsKey struct{}
 // WithApps returns a context for requests of a client that shows the pages of tools.
 func WithApps(ctx context.Context) context.Context { return context.WithValue(ctx, appsKey{}, true) }
 
+// WithoutApps returns a context for what clients are listed that do not.
+func WithoutApps(ctx context.Context) context.Context {
+	return context.WithValue(ctx, appsKey{}, false)
+}
+
 // ShowsApps reports whether the client does.
-func ShowsApps(ctx context.Context) bool { return ctx.Value(appsKey{}) != nil }
+func ShowsApps(ctx context.Context) bool {
+	shows, _ := ctx.Value(appsKey{}).(bool)
+	return shows
+}
 
 type readingKey struct{}
 
