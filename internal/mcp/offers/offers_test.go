@@ -354,9 +354,9 @@ func TestSkills(t *testing.T) {
 	t.Parallel()
 	all := twoShelves()
 	all["alpha"].lists[wire.MethodSkillsList] = []string{"skill://refunds", "github://a/b/review"}
-	all["beta"].lists[wire.MethodSkillsList] = []string{"skill://refunds", "skill://beta/own"}
+	all["beta"].lists[wire.MethodSkillsList] = []string{"skill://refunds", "skill://beta/own", "skill://alpha/own", "skill://gamma/x"}
 	o, _ := join(all)
-	want := []string{ownSkill, "skill://alpha/refunds/SKILL.md", "github://a/b/review/SKILL.md", "skill://beta/refunds/SKILL.md", "skill://beta/beta/own/SKILL.md"}
+	want := []string{ownSkill, "skill://alpha/refunds/SKILL.md", "github://a/b/review/SKILL.md", "skill://beta/refunds/SKILL.md", "skill://beta/beta/own/SKILL.md", "skill://beta/alpha/own/SKILL.md", "skill://beta/gamma/x/SKILL.md"}
 	if got := shown(t, o, t.Context(), wire.MethodSkillsList); !slices.Equal(got, want) {
 		t.Errorf("skills: %q", got)
 	}
@@ -364,7 +364,8 @@ func TestSkills(t *testing.T) {
 		"skill://alpha/refunds/SKILL.md":       {"alpha", "skill://refunds/SKILL.md"},
 		"skill://beta/refunds/scripts/run.py":  {"beta", "skill://refunds/scripts/run.py"},
 		"skill://beta/beta/own/scripts/run.py": {"beta", "skill://beta/own/scripts/run.py"},
-		"skill://beta/own/scripts/run.py":      {"beta", "skill://beta/own/scripts/run.py"}, // its own name is clear
+		"skill://alpha/own/scripts/run.py":     {"alpha", "skill://own/scripts/run.py"},    // although beta calls one so
+		"skill://gamma/x/scripts/run.py":       {"beta", "skill://gamma/x/scripts/run.py"}, // its own name is clear
 		"github://a/b/review/scripts/run.py":   {"alpha", "github://a/b/review/scripts/run.py"},
 		"skill://alpha/not/listed/SKILL.md":    {"alpha", "skill://not/listed/SKILL.md"},
 		"skill://alpha/refunds/of/no/manifest": {"alpha", "skill://refunds/of/no/manifest"},
@@ -391,7 +392,7 @@ func TestSkills(t *testing.T) {
 	if want := `{"resources":[{"uri":"skill://beta/refunds/SKILL.md","name":"SKILL.md","mimeType":"text/markdown","size":4},{"uri":"skill://beta/refunds/scripts","name":"scripts","mimeType":"inode/directory"}]}`; err != nil || string(got) != want {
 		t.Errorf("the folder: %s, %v", got, err)
 	}
-	if got, err = o.Request(t.Context(), wire.MethodDirectoryRead, json.RawMessage(`{"uri":"skill://beta"}`), nil); err != nil || strings.Count(string(got), "inode/directory") != 2 {
+	if got, err = o.Request(t.Context(), wire.MethodDirectoryRead, json.RawMessage(`{"uri":"skill://beta"}`), nil); err != nil || strings.Count(string(got), "inode/directory") != 4 {
 		t.Errorf("the server's folder: %s, %v", got, err)
 	}
 }

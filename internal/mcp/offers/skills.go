@@ -13,7 +13,8 @@ import (
 )
 
 // ofSkill is the target of a URI in the folder of a skill, by its name here or, if one server
-// alone has it, by that at its server.
+// alone has it, by that at its server. The folder of a server is its own: no other server can
+// have a skill there.
 func (o *Offers) ofSkill(ctx context.Context, uri string) (target, bool) {
 	list, err := o.Entries(ctx, wire.MethodSkillsList)
 	if err != nil {
@@ -28,8 +29,8 @@ func (o *Offers) ofSkill(ctx context.Context, uri string) (target, bool) {
 			there = append(there, e.Namespace)
 		}
 	}
-	if len(there) != 1 {
-		return target{}, false
+	if t, ok := o.named(ctx, uri); ok || len(there) != 1 {
+		return t, ok
 	}
 	return o.at(ctx, there[0], uri)
 }
@@ -40,20 +41,17 @@ func (o *Offers) skill(ctx context.Context, uri string, params json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
+	t, ok := o.named(ctx, uri) // also one that its server does not list
 	i := slices.IndexFunc(list, func(e Entry) bool { return e.Shown == uri })
-	if i < 0 {
+	if i < 0 && !ok {
 		i = onlyWithID(list, uri)
 	}
-	var t target
-	var ok bool
 	switch {
 	case i >= 0 && list[i].Namespace == "":
 		return rawjson.Set(nil, "skill", list[i].Raw), nil
 	case i >= 0:
 		uri = list[i].Shown
 		t, ok = o.at(ctx, list[i].Namespace, list[i].ID)
-	default: // one that its server does not list
-		t, ok = o.named(ctx, uri)
 	}
 	if !ok {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "no skill %q", uri)
