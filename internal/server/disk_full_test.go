@@ -79,6 +79,9 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("a key: %d %s", answer.StatusCode, text)
 			}
 			limitPages(t, srv, 1<<30)
+			if text := buy(); strings.Contains(text, `"isError":true`) {
+				t.Errorf("the first call with space again: %s", text)
+			}
 			clocktest.Await(t, func() bool { status, _ := ready(); return status == http.StatusOK }, func() string { return "it stays not ready" })
 			clocktest.Await(t, func() bool {
 				found, err := srv.audit.Find(t.Context(), audit.Filter{Tool: "search_tools", Limit: 100_000})

@@ -28,8 +28,11 @@ func (l *Log) RecordCalls() tool.Step {
 // wait for the disk.
 func (l *Log) admit(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 	full, err := l.failing()
-	harmless := i.Info.Hints.ReadOnly || i.Info.Ref.IsRelay()
-	if err == nil || l.options.Continue || harmless && !full {
+	if !l.refuses(i, full, err) {
+		return ctx, nil
+	}
+	l.retryNow(ctx) // the disk may have space again
+	if full, err = l.failing(); !l.refuses(i, full, err) {
 		return ctx, nil
 	}
 	refusal := fault.Wrap(fault.Unavailable, err, "%s is not called, because the audit log cannot be written", i.Info.Ref).
@@ -39,6 +42,12 @@ func (l *Log) admit(ctx context.Context, i *tool.Invocation) (context.Context, e
 		l.recordCall(ctx, i)
 	}
 	return ctx, refusal
+}
+
+// refuses reports whether a call is refused for the reason why entries cannot be written.
+func (l *Log) refuses(i *tool.Invocation, full bool, err error) bool {
+	harmless := i.Info.Hints.ReadOnly || i.Info.Ref.IsRelay()
+	return err != nil && !l.options.Continue && (full || !harmless)
 }
 
 // begin is admit, and lets what the call does know that it is part of it.

@@ -54,11 +54,13 @@ type Log struct {
 	spare    []Entry // empty; becomes pending next
 	blocked  int     // callers that wait because the queue is full
 	closed   bool
-	accepted int   // all entries so far
-	settled  int   // of them, those written or given up
-	kept     int   // of those, how many are left to the next process
-	lost     int   // entries of which nothing is left
-	failure  error // why the last attempt to write failed; nil after one that succeeded
+	accepted int    // all entries so far
+	settled  int    // of them, those written or given up
+	kept     int    // of those, how many are left to the next process
+	lost     int    // entries of which nothing is left
+	failure  error  // why the last attempt to write failed; nil after one that succeeded
+	attempts int    // to write
+	retry    func() // begins the next attempt at once; nil unless one is waited for
 }
 
 // Open opens the store and starts the goroutine that writes.
@@ -241,7 +243,7 @@ func (l *Log) persist(ctx context.Context, batch []Entry) {
 func (l *Log) tryPersist(ctx context.Context, batch []Entry) (kept bool) {
 	defer l.spoolWhileWaiting()()
 	wait := backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second}
-	for try := 1; ; try++ {
+	for try, asked := 1, false; ; try++ {
 		err := l.add(ctx, l.options.Node, batch)
 		l.setFailure(err)
 		if err == nil {
@@ -257,8 +259,42 @@ func (l *Log) tryPersist(ctx context.Context, batch []Entry) (kept bool) {
 			l.options.Log.ErrorContext(ctx, "audit entries lost", "entries", len(batch), "error", err)
 			return false
 		}
-		l.options.Log.WarnContext(ctx, "audit entries not written", "entries", len(batch), "error", err)
-		_ = l.options.Clock.Sleep(ctx, wait.Delay(try)) // ctx never ends
+		if !asked {
+			l.options.Log.WarnContext(ctx, "audit entries not written", "entries", len(batch), "error", err)
+		}
+		asked = l.pause(ctx, wait.Delay(try))
+	}
+}
+
+// pause waits before the next attempt, and reports whether a caller asked for it.
+func (l *Log) pause(ctx context.Context, d time.Duration) (asked bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.setRetry(cancel)
+	defer l.setRetry(nil)
+	return l.options.Clock.Sleep(ctx, d) != nil
+}
+
+func (l *Log) setRetry(now func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retry = now
+}
+
+// retryNow has an attempt made at once if the next is only waited for, and waits for its outcome:
+// what was in the way may be gone.
+func (l *Log) retryNow(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, l.wakeWaiting)()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.retry == nil {
+		return
+	}
+	l.retry()
+	for before := l.attempts; l.attempts == before && ctx.Err() == nil; {
+		l.done.Wait()
 	}
 }
 
@@ -266,6 +302,8 @@ func (l *Log) setFailure(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failure = err
+	l.attempts++
+	l.done.Broadcast()
 }
 
 // Waiting returns how many entries are not in the database yet; false if there is no log.
