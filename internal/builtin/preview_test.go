@@ -142,8 +142,9 @@ func (c changeable) Remove(context.Context, string) (bool, error) {
 	c.changes.Add(1)
 	return true, nil
 }
-func (changeable) Status(string) (host.UpstreamStatus, bool) { return host.UpstreamStatus{}, false }
-func (changeable) List() []host.UpstreamStatus               { return nil }
+func (changeable) Status(string) (host.UpstreamStatus, bool)   { return host.UpstreamStatus{}, false }
+func (changeable) Check(context.Context, string, string) error { return nil }
+func (changeable) List() []host.UpstreamStatus                 { return nil }
 
 // storing is a Contents that counts writes.
 type storing struct{ changes *atomic.Int64 }
@@ -464,27 +465,60 @@ func TestPlansPromiseWhatRunsDo(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, refused := range []string{
+	refusesAlike(t, o.toolFixture,
 		fmt.Sprintf(`fs.write(%q, "x")`, o.folder),
 		fmt.Sprintf(`fs.append(%q, "x")`, o.folder),
 		fmt.Sprintf(`fs.write(%q, "x", 3)`, o.folder),
 		fmt.Sprintf(`fs.write(%q, "x")`, file+"/below"),
 		`mcp.job_cancel{job_id="nope"}`,
-		`mcp.lua_execute{script_hash="` + strings.Repeat("0", 64) + `"}`,
-		`mcp.lua_execute{script_hash="` + describing + `", params={n="many"}}`,
-		`mcp.lua_execute{script_hash="` + describing + `", params={n=1}, delay_ms=1, start_at="2026-12-24T18:00:00Z"}`,
+		`mcp.lua_execute{script_hash="`+strings.Repeat("0", 64)+`"}`,
+		`mcp.lua_execute{script_hash="`+describing+`", params={n="many"}}`,
+		`mcp.lua_execute{script_hash="`+describing+`", params={n=1}, delay_ms=1, start_at="2026-12-24T18:00:00Z"}`,
 		`write_file("/nowhere/allowed", "x")`,
-	} {
-		args := code(refused)
+		fmt.Sprintf(`fs.remove(%q)`, o.folder),
+		fmt.Sprintf(`fs.remove(%q)`, o.folder+"/none"),
+		`mcp.job_resume{job_id="nope"}`,
+		`mcp.schedule_remove{schedule_id="nope"}`,
+		`mcp.schedule_pause{schedule_id="nope"}`,
+		`mcp.script_publish{script_hash="`+strings.Repeat("0", 64)+`"}`,
+		`mcp.script_publish{script_hash="`+describing+`", name="no name"}`,
+		`mcp.call_tool{name="bank.nothing", arguments={}}`,
+		`mcp.execute_code{code="return (", language="lua"}`,
+	)
+}
+
+// TestPlansOfToolsRefuseWhatRunsRefuse is the same for sessions and decisions.
+func TestPlansOfToolsRefuseWhatRunsRefuse(t *testing.T) {
+	t.Parallel()
+	refusesAlike(t, openStage(t).toolFixture,
+		`mcp.session_close{session_id="nope"}`,
+		`mcp.session_reset{session_id="nope"}`,
+		`mcp.session_fork{session_id="nope"}`,
+		`mcp.approval_decide{approval_id="nope", decision="allow"}`,
+		`mcp.approval_forget{id="nope"}`,
+		`mcp.script_publish{script_hash="`+strings.Repeat("0", 64)+`"}`,
+	)
+}
+
+// refusesAlike checks that previews of scripts fail as their runs do, and plan nothing.
+func refusesAlike(t *testing.T, o toolFixture, sources ...string) {
+	t.Helper()
+	for _, source := range sources {
+		raw, _ := json.Marshal(map[string]string{"code": source})
 		var got previewed
-		o.mustCall(t, "lua_preview", args, &got)
+		o.mustCall(t, "lua_preview", string(raw), &got)
 		if got.Complete || got.Error == nil || len(got.Plan) != 0 {
-			t.Errorf("%s: preview %+v", refused, got)
+			t.Errorf("%s: preview %+v", source, got)
 			continue
 		}
-		reason, _, _ := strings.Cut(got.Error.Message, "\n")
-		if view, err := o.call(t, "lua_eval", args); err != nil || !view.IsError || !strings.Contains(view.Text(), reason) {
-			t.Errorf("%s\npreview %s\nrun %v %s", refused, reason, err, view.Text())
+		_, reason, found := strings.Cut(got.Error.Message, "\nError: ")
+		if !found {
+			reason = got.Error.Message
+		}
+		reason, _, _ = strings.Cut(reason, "\n")
+		view, err := o.call(t, "lua_eval", string(raw))
+		if err != nil || !view.IsError || reason == "" || strings.Contains(reason, "a nil value") || !strings.Contains(view.Text(), "Error: "+reason) {
+			t.Errorf("%s\npreview %s\nrun %v %s", source, reason, err, view.Text())
 		}
 	}
 }

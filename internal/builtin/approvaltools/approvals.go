@@ -32,8 +32,8 @@ func Tools(o *approval.Store, r *session.Sessions) []toolset.Tool {
 	return []toolset.Tool{
 		toolset.Define(texts, "approval_list", look, t.list),
 		toolset.Define(texts, "approval_status", look, t.status),
-		toolset.Define(texts, "approval_decide", tool.Hints{}, t.decide),
-		toolset.Define(texts, "approval_forget", tool.Hints{Idempotent: true, ClosedWorld: true}, t.forget),
+		toolset.Checked(toolset.Define(texts, "approval_decide", tool.Hints{}, t.decide), refusesDecision),
+		toolset.Checked(toolset.Define(texts, "approval_forget", tool.Hints{Idempotent: true, ClosedWorld: true}, t.forget), refusesForgetting),
 		toolset.Define(texts, "approval_delegate", tool.Hints{Idempotent: true, ClosedWorld: true}, t.delegate),
 	}
 }
@@ -285,12 +285,20 @@ type approvalDecideIn struct {
 	Plan     string `json:"plan,omitempty" jsonschema:"plan_digest of the plan that the person saw: if it has changed, nothing is decided" max:"64"`
 }
 
-func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDecideIn) (ApprovalView, error) {
-	if host.ParentOf(ctx) != nil {
-		return ApprovalView{}, fault.New(fault.Denied, "scripts cannot approve anything").WithHint("a person decides: luanette approval allow %s", in.ID)
+func refusesDecision(ctx context.Context, _ tool.Call, in approvalDecideIn) error {
+	switch {
+	case host.ParentOf(ctx) != nil:
+		return fault.New(fault.Denied, "scripts cannot approve anything").WithHint("a person decides: luanette approval allow %s", in.ID)
+	case principal.Of(ctx).IsGuest():
+		return fault.New(fault.Denied, "guests cannot approve anything").WithHint("the owner of the machine decides: luanette approval allow %s, or on the page (luanette open)", in.ID)
+	default:
+		return nil
 	}
-	if principal.Of(ctx).IsGuest() {
-		return ApprovalView{}, fault.New(fault.Denied, "guests cannot approve anything").WithHint("the owner of the machine decides: luanette approval allow %s, or on the page (luanette open)", in.ID)
+}
+
+func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDecideIn) (ApprovalView, error) {
+	if err := refusesDecision(ctx, call, in); err != nil {
+		return ApprovalView{}, err
 	}
 	answer := host.Answer{Allow: in.Decision == "allow", Remember: in.Remember, Plan: in.Plan}
 	if call.Caller != nil {
@@ -370,12 +378,20 @@ type ApprovalForgotten struct {
 // Text returns it as one line.
 func (f ApprovalForgotten) Text() string { return "Forgotten: " + f.ID }
 
-func (t approvalTools) forget(ctx context.Context, _ tool.Call, in approvalForgetIn) (ApprovalForgotten, error) {
-	if host.ParentOf(ctx) != nil {
-		return ApprovalForgotten{}, fault.New(fault.Denied, "scripts cannot change stored decisions")
+func refusesForgetting(ctx context.Context, _ tool.Call, in approvalForgetIn) error {
+	switch {
+	case host.ParentOf(ctx) != nil:
+		return fault.New(fault.Denied, "scripts cannot change stored decisions")
+	case principal.Of(ctx).IsGuest():
+		return fault.New(fault.Denied, "guests cannot change stored decisions").WithHint("the owner of the machine does: luanette approval forget %s", in.ID)
+	default:
+		return nil
 	}
-	if principal.Of(ctx).IsGuest() {
-		return ApprovalForgotten{}, fault.New(fault.Denied, "guests cannot change stored decisions").WithHint("the owner of the machine does: luanette approval forget %s", in.ID)
+}
+
+func (t approvalTools) forget(ctx context.Context, call tool.Call, in approvalForgetIn) (ApprovalForgotten, error) {
+	if err := refusesForgetting(ctx, call, in); err != nil {
+		return ApprovalForgotten{}, err
 	}
 	return ApprovalForgotten(in), t.store.Forget(ctx, in.ID)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/builtin/scripttools"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -33,14 +34,14 @@ func Tools(q *job.Queue, s *artifact.Store, r *script.Runner) []toolset.Tool {
 		toolset.Checked(toolset.AsTask(toolset.DefineResult[executeIn, Execution](texts, "lua_execute", tool.Hints{}, t.execute)), t.refusesExecution),
 		toolset.Define(texts, "job_status", look, t.status),
 		toolset.Define(texts, "job_poll", look, t.poll),
-		toolset.Checked(toolset.Define(texts, "job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel), t.refusesCancel),
+		toolset.Checked(toolset.Define(texts, "job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel), t.refusesChange),
 		toolset.Define(texts, "job_list", look, t.list),
 		toolset.Define(texts, "job_stats", look, t.stats),
 		toolset.Define(texts, "job_logs", look, t.logs),
 		toolset.Define(texts, "job_journal", look, t.journal),
 		toolset.Define(texts, "job_replay", look, t.replay),
-		toolset.Define(texts, "job_undo", tool.Hints{}, t.undo),
-		toolset.Define(texts, "job_resume", tool.Hints{}, t.resume),
+		toolset.Checked(toolset.Define(texts, "job_undo", tool.Hints{}, t.undo), t.refusesChange),
+		toolset.Checked(toolset.Define(texts, "job_resume", tool.Hints{}, t.resume), t.refusesResume),
 	}
 }
 
@@ -125,9 +126,8 @@ func (t jobTools) cancel(ctx context.Context, _ tool.Call, in jobIn) (JobCancell
 	return JobCancelled{in.JobID, done}, err
 }
 
-func (t jobTools) refusesCancel(ctx context.Context, _ tool.Call, in jobIn) error {
-	_, err := t.queue.Status(ctx, in.JobID)
-	return err
+func (t jobTools) refusesChange(ctx context.Context, _ tool.Call, in jobIn) error {
+	return t.queue.MayChange(ctx, principal.Job, in.JobID)
 }
 
 type executeIn struct {

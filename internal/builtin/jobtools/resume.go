@@ -55,14 +55,24 @@ func (r Resumed) Text() string {
 	return text + "\nCheck what it changed. Then resume the job with assume: done, or not_done, which makes the call again."
 }
 
-func (t jobTools) resume(ctx context.Context, _ tool.Call, in jobResumeIn) (Resumed, error) {
+// doubtfulSteps returns the calls in doubt of the job to resume, if it can be.
+func (t jobTools) doubtfulSteps(ctx context.Context, in jobResumeIn) ([]host.Step, error) {
 	switch {
 	case in.Result != "" && in.Assume != "done":
-		return Resumed{}, fault.New(fault.InvalidParams, "result is for assume: done").WithHint("a call that is made again has its own result")
+		return nil, fault.New(fault.InvalidParams, "result is for assume: done").WithHint("a call that is made again has its own result")
 	case in.Result != "" && !json.Valid([]byte(in.Result)):
-		return Resumed{}, fault.New(fault.InvalidParams, "result %s is not JSON", in.Result).WithHint(`write a text as "\"text\""`)
+		return nil, fault.New(fault.InvalidParams, "result %s is not JSON", in.Result).WithHint(`write a text as "\"text\""`)
 	}
-	steps, err := t.queue.InDoubt(ctx, in.JobID)
+	return t.queue.InDoubt(ctx, in.JobID)
+}
+
+func (t jobTools) refusesResume(ctx context.Context, _ tool.Call, in jobResumeIn) error {
+	_, err := t.doubtfulSteps(ctx, in)
+	return err
+}
+
+func (t jobTools) resume(ctx context.Context, _ tool.Call, in jobResumeIn) (Resumed, error) {
+	steps, err := t.doubtfulSteps(ctx, in)
 	if err != nil {
 		return Resumed{}, err
 	}

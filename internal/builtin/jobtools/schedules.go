@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/script/publish"
@@ -27,9 +28,9 @@ func Schedules(s *job.Queue, versions Versions) []toolset.Tool {
 	change := tool.Hints{Idempotent: true, NonDestructive: true, ClosedWorld: true}
 	return []toolset.Tool{
 		toolset.Define(texts, "schedule_list", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.list),
-		toolset.Define(texts, "schedule_pause", change, t.pause),
-		toolset.Define(texts, "schedule_resume", change, t.resume),
-		toolset.Define(texts, "schedule_remove", tool.Hints{ClosedWorld: true}, t.remove),
+		toolset.Checked(toolset.Define(texts, "schedule_pause", change, t.pause), t.refuses),
+		toolset.Checked(toolset.Define(texts, "schedule_resume", change, t.resume), t.refuses),
+		toolset.Checked(toolset.Define(texts, "schedule_remove", tool.Hints{ClosedWorld: true}, t.remove), t.refuses),
 	}
 }
 
@@ -169,6 +170,10 @@ func (t scheduleTools) list(ctx context.Context, _ tool.Call, _ struct{}) (Sched
 
 type scheduleIn struct {
 	ScheduleID string `json:"schedule_id" jsonschema:"id of a schedule, from lua_execute or schedule_list" min:"1" max:"64"`
+}
+
+func (t scheduleTools) refuses(ctx context.Context, _ tool.Call, in scheduleIn) error {
+	return t.schedules.MayChange(ctx, principal.Schedule, in.ScheduleID)
 }
 
 func (t scheduleTools) pause(ctx context.Context, _ tool.Call, in scheduleIn) (ScheduleView, error) {

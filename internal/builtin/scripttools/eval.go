@@ -186,7 +186,7 @@ func (o CodeOptions) orDefault() CodeOptions {
 // Code makes the tool that runs code with access to all tools.
 func Code(r *script.Runner, sessions *session.Sessions, o CodeOptions) []toolset.Tool {
 	t := codeTools{scriptTools{runner: r, sessions: sessions}, o.orDefault()}
-	return []toolset.Tool{toolset.DefineResult[codeIn, Executed](texts, "execute_code", tool.Hints{}, t.execute)}
+	return []toolset.Tool{toolset.AsScriptRunner(toolset.DefineResult[codeIn, Executed](texts, "execute_code", tool.Hints{}, t.execute))}
 }
 
 type codeTools struct {

@@ -52,7 +52,7 @@ func Tools(r *script.Runner, s *artifact.Store, p *publish.Published, sessions *
 		toolset.Define(texts, "script_store", tool.Hints{NonDestructive: true, Idempotent: true, ClosedWorld: true}, t.store),
 		toolset.Define(texts, "script_search", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.search),
 		toolset.Define(texts, "script_get", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.get),
-		toolset.Define(texts, "script_publish", tool.Hints{Idempotent: true, ClosedWorld: true}, t.publish),
+		toolset.Checked(toolset.Define(texts, "script_publish", tool.Hints{Idempotent: true, ClosedWorld: true}, t.publish), t.refusesPublication),
 		toolset.Define(texts, "script_unpublish", tool.Hints{Idempotent: true, ClosedWorld: true}, t.unpublish),
 		toolset.Define(texts, "script_history", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.history),
 	}
@@ -417,12 +417,25 @@ func (p PublishedTool) Text() string {
 	return fmt.Sprintf("%s is now a tool: version %d, script %s.", p.Name, p.Version, p.Hash[:cas.MinPrefix])
 }
 
-func (t scriptTools) publish(ctx context.Context, _ tool.Call, in publishIn) (PublishedTool, error) {
+func (t scriptTools) publication(ctx context.Context, in publishIn) (publish.Request, error) {
 	ref, err := t.scripts.Resolve(ctx, strings.TrimSpace(in.ScriptHash))
+	return publish.Request{Hash: ref, Name: in.Name, Publisher: principal.Of(ctx).ID}, err
+}
+
+func (t scriptTools) refusesPublication(ctx context.Context, _ tool.Call, in publishIn) error {
+	want, err := t.publication(ctx, in)
+	if err != nil {
+		return err
+	}
+	return t.publisher.CheckRequest(ctx, want)
+}
+
+func (t scriptTools) publish(ctx context.Context, _ tool.Call, in publishIn) (PublishedTool, error) {
+	want, err := t.publication(ctx, in)
 	if err != nil {
 		return PublishedTool{}, err
 	}
-	v, err := t.publisher.Publish(ctx, publish.Request{Hash: ref, Name: in.Name, Publisher: principal.Of(ctx).ID})
+	v, err := t.publisher.Publish(ctx, want)
 	if err != nil {
 		return PublishedTool{}, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/scripting/script/session"
@@ -21,10 +22,10 @@ func Sessions(s *session.Sessions) []toolset.Tool {
 	return []toolset.Tool{
 		toolset.Define(texts, "session_create", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.create),
 		toolset.Define(texts, "session_list", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.list),
-		toolset.Define(texts, "session_reset", tool.Hints{Idempotent: true, ClosedWorld: true}, t.reset),
-		toolset.Define(texts, "session_fork", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.fork),
+		toolset.Checked(toolset.Define(texts, "session_reset", tool.Hints{Idempotent: true, ClosedWorld: true}, t.reset), t.refusesChange),
+		toolset.Checked(toolset.Define(texts, "session_fork", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.fork), t.refusesFork),
 		toolset.Define(texts, "session_script", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.script),
-		toolset.Define(texts, "session_close", tool.Hints{ClosedWorld: true}, t.close),
+		toolset.Checked(toolset.Define(texts, "session_close", tool.Hints{ClosedWorld: true}, t.close), t.refusesChange),
 	}
 }
 
@@ -103,6 +104,14 @@ func (t sessionTools) list(ctx context.Context, call tool.Call, _ struct{}) (Ses
 
 type sessionIn struct {
 	SessionID string `json:"session_id" jsonschema:"id or name of a session" min:"1" max:"64"`
+}
+
+func (t sessionTools) refusesChange(ctx context.Context, call tool.Call, in sessionIn) error {
+	return t.sessions.Permits(ctx, call.Owner(), in.SessionID, principal.Edit)
+}
+
+func (t sessionTools) refusesFork(ctx context.Context, call tool.Call, in sessionForkIn) error {
+	return t.sessions.Permits(ctx, call.Owner(), in.SessionID, principal.Use)
 }
 
 func (t sessionTools) reset(ctx context.Context, call tool.Call, in sessionIn) (SessionView, error) {

@@ -61,7 +61,7 @@ func Tools(u Upstreams, counts Counts, policy Policy, orgs *upstreamset.Orgs) []
 	}
 	m := mcpTools{u, counts, policy, orgs}
 	return []toolset.Tool{
-		toolset.Define(texts, "mcp_connect", tool.Hints{NonDestructive: true, Idempotent: true}, m.connect),
+		toolset.Checked(toolset.Define(texts, "mcp_connect", tool.Hints{NonDestructive: true, Idempotent: true}, m.connect), m.refusesConnection),
 		toolset.Define(texts, "mcp_disconnect", tool.Hints{Idempotent: true, ClosedWorld: true}, m.disconnect),
 		toolset.Define(texts, "mcp_list_upstreams", tool.Hints{ReadOnly: true, ClosedWorld: true}, m.list),
 		toolset.Define(texts, "mcp_status", tool.Hints{ReadOnly: true, ClosedWorld: true}, m.status),
@@ -90,11 +90,32 @@ type connectIn struct {
 
 var namespacePattern = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
-func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (UpstreamView, error) {
-	name, org := principal.SplitNamespace(in.Namespace)
-	if !namespacePattern().MatchString(name) || strings.Contains(in.Namespace, "@") && principal.CheckOrg(org) != nil {
-		return UpstreamView{}, fault.New(fault.InvalidParams, "namespace %q is not a valid name", in.Namespace).
+func checkNamespace(namespace string) error {
+	name, org := principal.SplitNamespace(namespace)
+	if !namespacePattern().MatchString(name) || strings.Contains(namespace, "@") && principal.CheckOrg(org) != nil {
+		return fault.New(fault.InvalidParams, "namespace %q is not a valid name", namespace).
 			WithHint("use a letter, then at most 63 letters, digits, _ or -")
+	}
+	return nil
+}
+
+func (m mcpTools) refusesConnection(ctx context.Context, _ tool.Call, in connectIn) error {
+	err := checkNamespace(in.Namespace)
+	if policy := m.policy; err == nil {
+		if !principal.Of(ctx).ConnectsForAll() {
+			policy = m.orgs.CheckURL
+			_, _, err = m.managedOrg(ctx, in.Namespace)
+		}
+		if err == nil {
+			_, err = Target(ctx, policy, in.URL)
+		}
+	}
+	return err
+}
+
+func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (UpstreamView, error) {
+	if err := checkNamespace(in.Namespace); err != nil {
+		return UpstreamView{}, err
 	}
 	s := upstream.Settings{URL: in.URL, Headers: in.Headers}
 	if in.Transport != "auto" {

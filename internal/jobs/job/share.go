@@ -202,6 +202,20 @@ func (q *Queue) SharedSchedule(ctx context.Context, id string) (principal.Thing,
 	return q.thing(ctx, "job_schedules", id, unknownSchedule(id))
 }
 
+// MayChange returns why the caller cannot change a job or a schedule: there is none of that
+// id, or it is somebody else's.
+func (q *Queue) MayChange(ctx context.Context, kind principal.Kind, id string) error {
+	find := q.SharedJob
+	if kind == principal.Schedule {
+		find = q.SharedSchedule
+	}
+	if err := q.check(ctx, kind, principal.Edit, id); err != nil {
+		return err
+	}
+	_, err := find(ctx, id)
+	return err
+}
+
 func (q *Queue) thing(ctx context.Context, table, id string, missing error) (t principal.Thing, err error) {
 	t.ID = id
 	err = q.db.Read(ctx, func(tx *db.Tx) error {

@@ -2,7 +2,6 @@ package host
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -171,13 +170,29 @@ func (f *Files) Remove(path string) error {
 	}
 	defer root.Close()
 	if f.overlay != nil {
-		if there, err := f.there(root, inside); err != nil || !there {
-			return fileFault("remove", path, cmp.Or(err, fs.ErrNotExist))
+		if err := f.removable(root, path, inside); err != nil {
+			return fileFault("remove", path, err)
 		}
 		return f.overlay.put(filepath.Join(root.Name(), inside), nil)
 	}
 	if err := root.Remove(inside); err != nil {
 		return fileFault("remove", path, err)
+	}
+	return nil
+}
+
+// removable returns why a file or folder could not be removed from the disk.
+func (f *Files) removable(root *os.Root, path, inside string) error {
+	switch there, err := f.there(root, inside); {
+	case err != nil:
+		return err
+	case !there:
+		return syscall.ENOENT
+	case inside == ".":
+		return syscall.EINVAL // as os.Root refuses to remove itself
+	}
+	if entries, err := f.List(path); err == nil && len(entries) > 0 {
+		return syscall.ENOTEMPTY
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ func (w *Services) random() uint64 {
 
 // Upstreams is the part of the connection manager that scripts may use.
 type Upstreams interface {
+	Check(ctx context.Context, name, url string) error // why Add would refuse it
 	Add(ctx context.Context, name, url string) error
 	Remove(ctx context.Context, name string) (bool, error)
 	Status(name string) (UpstreamStatus, bool)

@@ -34,8 +34,8 @@ func checkAdmin(ctx context.Context, name string) error {
 	return nil
 }
 
-// Add adds an upstream on all nodes.
-func (s Upstreams) Add(ctx context.Context, name, address string) error {
+// Check returns why Add would refuse an upstream.
+func (s Upstreams) Check(ctx context.Context, name, address string) error {
 	if err := checkAdmin(ctx, "mcp_connect"); err != nil {
 		return err
 	}
@@ -46,7 +46,12 @@ func (s Upstreams) Add(ctx context.Context, name, address string) error {
 	if err != nil {
 		return fault.New(fault.InvalidParams, "upstream %s: %q is not a URL", name, address)
 	}
-	if err := s.CheckURL(ctx, target); err != nil {
+	return s.CheckURL(ctx, target)
+}
+
+// Add adds an upstream on all nodes.
+func (s Upstreams) Add(ctx context.Context, name, address string) error {
+	if err := s.Check(ctx, name, address); err != nil {
 		return err
 	}
 	return s.Set.Add(ctx, name, upstream.Settings{URL: address})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -85,6 +86,9 @@ func Check(ctx context.Context, w *host.Services, args host.Args) error {
 		return err
 	}
 	if target, arguments, ok := host.RelayedCall(args); ok { // the tool that call_tool calls
+		if asked.Ref.Name == tool.CallToolRead {
+			ctx = tool.OnlyReading(ctx)
+		}
 		return checker.Check(ctx, tool.Call{Ref: target, Args: arguments, Caller: asked.Caller})
 	}
 	return nil
@@ -127,20 +131,20 @@ func toolFailure(ref tool.Ref, view tool.View) error {
 	if len(view.Structured) > 0 {
 		failure.Details = view.Structured
 	}
-	if ref.Space == "" { // a tool of our own says what kind of error it is
-		failure.Code = ownCode(view.Meta)
+	if ref.Space != "" {
+		return failure
+	}
+	// A tool of our own says what kind of error it is. The error of one that has refused the
+	// call is as a preview has it.
+	var own fault.Error
+	raw, _ := rawjson.Get(view.Meta, tool.ErrorKey)
+	if json.Unmarshal(raw, &own) != nil || own.Code == "" {
+		return failure
+	}
+	if failure.Code = own.Code; strings.HasPrefix(text, string(own.Code)+": "+own.Msg) {
+		return &own
 	}
 	return failure
-}
-
-// ownCode returns the code of the fault in a failed result of our own tools.
-func ownCode(meta json.RawMessage) fault.Code {
-	raw, _ := rawjson.Get(meta, tool.ErrorKey)
-	code, _ := rawjson.Get(raw, "code")
-	if text, ok := rawjson.Text(code); ok {
-		return fault.Code(text)
-	}
-	return fault.Upstream
 }
 
 // classify uses the tool's own hints.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -53,5 +54,26 @@ func TestToolsOfADisconnectedServerCanBeCalled(t *testing.T) {
 	}
 	if _, err := call(t.Context(), w, host.Args{Func: "call", Values: []host.Value{"down", "any"}}); fault.CodeOf(err) != fault.Unavailable {
 		t.Errorf("call: %v", err)
+	}
+}
+
+// writing is a source with a tool that writes.
+type writing struct{ disconnected }
+
+func (writing) Check(ctx context.Context, call tool.Call) error {
+	if tool.IsOnlyReading(ctx) && call.Ref.Name == "pay" {
+		return fault.New(fault.Denied, "pay may change something")
+	}
+	return nil
+}
+
+// TestOnlyReadingIsChecked checks that a plan refuses what call_tool_read would refuse.
+func TestOnlyReadingIsChecked(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]bool{tool.CallTool: false, tool.CallToolRead: true} {
+		args := host.Args{Func: "call", Values: []host.Value{"", name, json.RawMessage(`{"name":"bank.pay","arguments":{}}`)}}
+		if err := Check(t.Context(), &host.Services{Tools: writing{}}, args); (err != nil) != refused {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

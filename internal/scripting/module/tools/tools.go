@@ -26,7 +26,7 @@ func Module() host.Module {
 	return host.Module{Name: "tools", Text: host.ReadText(files), Funcs: []host.Func{
 		{Name: "search", Kind: host.Read, Effect: host.Bind(search)},
 		{Name: "describe", Kind: host.Read, Effect: host.Bind(describe)},
-		{Name: "mcp_add", Kind: host.Idempotent, Effect: host.Bind(add), Action: func(args host.Args) string {
+		{Name: "mcp_add", Kind: host.Idempotent, Effect: host.Bind(add), Check: checkAdd, Action: func(args host.Args) string {
 			return fmt.Sprintf("connect %v to %s", args.At(1), host.Shown(args.At(2)))
 		}},
 		{Name: "mcp_remove", Kind: host.Idempotent, Effect: host.Bind(remove), Mock: "true", Action: func(args host.Args) string {
@@ -44,41 +44,54 @@ func Module() host.Module {
 }
 
 func add(ctx context.Context, w *host.Services, args host.Args, name string) error {
-	if w.Upstreams == nil {
-		return noUpstreams(args)
-	}
-	if _, table := args.At(2).(json.RawMessage); table {
-		return addCommand(ctx, w, name, args)
-	}
-	url, err := args.String(2)
+	url, program, err := target(w, args)
 	if err != nil {
 		return err
+	}
+	if commander, ok := w.Upstreams.(host.Commander); ok && program.Command != "" {
+		return commander.AddCommand(ctx, name, program)
 	}
 	return w.Upstreams.Add(ctx, name, url)
 }
 
-// addCommand adds a server that is a program, if that is allowed.
-func addCommand(ctx context.Context, w *host.Services, name string, args host.Args) error {
+// checkAdd returns why add would refuse.
+func checkAdd(ctx context.Context, w *host.Services, args host.Args) error {
+	name, err := args.String(1)
+	if err != nil {
+		return err
+	}
+	url, program, err := target(w, args)
+	if err != nil || program.Command != "" {
+		return err
+	}
+	return w.Upstreams.Check(ctx, name, url)
+}
+
+// target returns the URL of the server to add, or its program, if that is allowed.
+func target(w *host.Services, args host.Args) (url string, program host.Command, err error) {
+	if w.Upstreams == nil {
+		return "", program, noUpstreams(args)
+	}
+	if _, table := args.At(2).(json.RawMessage); !table {
+		url, err = args.String(2)
+		return url, program, err
+	}
 	var want struct {
 		host.Command
 		URL string `json:"url"`
 	}
-	if err := args.Decode(2, &want); err != nil {
-		return err
+	if err := args.Decode(2, &want); err != nil || want.URL != "" {
+		return want.URL, program, err
 	}
-	if want.URL != "" {
-		return w.Upstreams.Add(ctx, name, want.URL)
-	}
-	commander, ok := w.Upstreams.(host.Commander)
-	if !ok {
-		return fault.New(fault.Denied, "%s: only startup.lua may add programs", args.Func).
+	switch _, ok := w.Upstreams.(host.Commander); {
+	case !ok:
+		err = fault.New(fault.Denied, "%s: only startup.lua may add programs", args.Func).
 			WithHint("add them in luanette.toml, in startup.lua or on the command line")
-	}
-	if want.Command.Command == "" {
-		return fault.New(fault.InvalidParams, "bad argument #2 to '%s' (no command in the table)", args.Func).
+	case want.Command.Command == "":
+		err = fault.New(fault.InvalidParams, "bad argument #2 to '%s' (no command in the table)", args.Func).
 			WithHint("give a url, or a table with command and args")
 	}
-	return commander.AddCommand(ctx, name, want.Command)
+	return "", want.Command, err
 }
 
 func remove(ctx context.Context, w *host.Services, args host.Args, name string) (bool, error) {

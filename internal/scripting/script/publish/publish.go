@@ -154,15 +154,8 @@ type Request struct {
 func (p *Published) Publish(ctx context.Context, want Request) (Version, error) {
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	ready, err := p.prepare(ctx, Version{Name: want.Name, Hash: want.Hash, Publisher: want.Publisher, Current: true}, want.Origin)
+	ready, err := p.ready(ctx, want)
 	if err != nil {
-		return Version{}, err
-	}
-	if err := p.checkName(ready.Name); err != nil {
-		return Version{}, err
-	}
-	ready.Name = principal.InOrg(ready.Name, principal.Of(ctx).ActingOrg())
-	if err := p.checkOrigin(ready.Name, want.Origin); err != nil {
 		return Version{}, err
 	}
 	if now := p.list.Load().byName[ready.Name]; now != nil && now.Hash == want.Hash && now.origin == want.Origin {
@@ -179,6 +172,28 @@ func (p *Published) Publish(ctx context.Context, want Request) (Version, error) 
 	p.options.Events.PublishAbout(ready.Name, Changed{Name: ready.Name, Hash: ready.Hash, Version: ready.Version.Version})
 	p.publishInvalidated(old)
 	return ready.Version, nil
+}
+
+// ready returns what would be published.
+func (p *Published) ready(ctx context.Context, want Request) (*publication, error) {
+	ready, err := p.prepare(ctx, Version{Name: want.Name, Hash: want.Hash, Publisher: want.Publisher, Current: true}, want.Origin)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.checkName(ready.Name); err != nil {
+		return nil, err
+	}
+	ready.Name = principal.InOrg(ready.Name, principal.Of(ctx).ActingOrg())
+	return ready, p.checkOrigin(ready.Name, want.Origin)
+}
+
+// CheckRequest returns why a script cannot be published.
+func (p *Published) CheckRequest(ctx context.Context, want Request) error {
+	ready, err := p.ready(ctx, want)
+	if err != nil {
+		return err
+	}
+	return p.checkOwner(ctx, ready.Name)
 }
 
 // Unpublish withdraws a tool, by the caller's name of it, and reports whether there was one.

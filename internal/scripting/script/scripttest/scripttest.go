@@ -116,6 +116,8 @@ func (l *Upstreams) Status(name string) (host.UpstreamStatus, bool) {
 	return l.Known[i], true
 }
 
+func (*Upstreams) Check(context.Context, string, string) error { return nil }
+
 func (l *Upstreams) List() []host.UpstreamStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -350,6 +350,15 @@ func (s *Sessions) shared(ctx context.Context, caller, ref string, wanted princi
 	return id, owner, nil
 }
 
+// Permits returns why the caller may not do something with a session; nil if it may.
+func (s *Sessions) Permits(ctx context.Context, caller, ref string, wanted principal.Level) error {
+	id, owner, err := s.shared(ctx, caller, ref, wanted)
+	if err == nil {
+		_, err = s.load(ctx, owner, id, noVersion)
+	}
+	return err
+}
+
 // explain says why code does not run in a session that somebody else shares.
 func (s *Sessions) explain(ctx context.Context, id string, err error) error {
 	if s.options.Shares == nil || fault.CodeOf(err) != fault.NotFound {
