@@ -410,13 +410,21 @@ func (e *Error) suggestField(ctx context.Context, r *Runner, q Request) {
 	}
 	for _, ref := range r.toolsIn(ctx, q) {
 		if fields := r.options.Fields(context.WithoutCancel(ctx), ref); len(fields) > 0 {
-			e.compareFields(ref, fields, names)
+			e.compareFields(ref, fields, names, q.language() == JavaScript && !allAwaited(q.Source))
 		}
 	}
 }
 
-// compareFields suggests fields of a tool's results in place of the missing ones.
-func (e *Error) compareFields(ref tool.Ref, fields, names []string) {
+// allAwaited tells whether await stands before every tool that a source mentions.
+func allAwaited(source string) bool {
+	return !slices.ContainsFunc(toolPattern().FindAllStringIndex(source, -1), func(at []int) bool {
+		return !strings.HasSuffix(strings.TrimRight(source[:at[0]], " \t\n("), "await")
+	})
+}
+
+// compareFields suggests fields of a tool's results in place of the missing ones. promised
+// means that the script may have read those of a promise.
+func (e *Error) compareFields(ref tool.Ref, fields, names []string, promised bool) {
 	for _, name := range names {
 		if near := suggest.Names(name, fields, 3); len(near) > 0 && !slices.Contains(fields, name) {
 			e.Suggestions = append(e.Suggestions, fmt.Sprintf("no field '%s' in results of %s; did you mean '%s'?", name, ref, strings.Join(near, "', '")))
@@ -425,7 +433,11 @@ func (e *Error) compareFields(ref tool.Ref, fields, names []string) {
 	}
 	for _, name := range names {
 		if slices.Contains(fields, name) {
-			e.Suggestions = append(e.Suggestions, fmt.Sprintf("'%s' is not in every result of %s: check that it is present", name, ref))
+			advice := "check that it is present"
+			if promised {
+				advice = "check that the call is awaited, and that it is present"
+			}
+			e.hint(fmt.Sprintf("'%s' is not in every result of %s: %s", name, ref, advice))
 			return
 		}
 	}

@@ -23,7 +23,7 @@ import (
 func (e *Error) suggestFunction(ctx context.Context, r *Runner, global bool, name string) {
 	known := documented(r.Modules())
 	if global {
-		if !e.suggestQuoted(r.toolNames(ctx)) {
+		if tools := r.toolNames(ctx); !e.suggestQuoted(tools) && !e.suggestPlain(tools, name) {
 			e.suggestGlobal(known, name)
 		}
 		return
@@ -43,6 +43,30 @@ func (e *Error) suggestMemberOf(module, name string, functions []string) {
 	functions = slices.Compact(slices.Sorted(slices.Values(functions)))
 	e.didYouMean(name, functions)
 	e.Troubleshooting = append(e.Troubleshooting, "Functions of "+module+": "+strings.Join(functions, ", "))
+}
+
+// suggestPlain helps with a tool that was called by its plain name, as job_list{}.
+func (e *Error) suggestPlain(tools toolNames, name string) bool {
+	var paths []string
+	for _, one := range tools {
+		if identifier(one.name) == name {
+			paths = append(paths, one.path())
+		}
+	}
+	if len(paths) == 0 || len(paths) > 5 {
+		return false
+	}
+	e.hint("Did you mean '" + strings.Join(paths, "', '") + "'?")
+	return true
+}
+
+// suggestSpace helps with a namespace without its mcp, as fs.read_file{}.
+func (e *Error) suggestSpace(tools toolNames, name string) bool {
+	if !slices.Contains(tools.spaces(), name) {
+		return false
+	}
+	e.hint("Did you mean '" + tool.Ref{Space: name}.ScriptPath() + "'?")
+	return true
 }
 
 func (e *Error) suggestGlobal(known map[string][]string, name string) {
@@ -200,7 +224,10 @@ func (e *Error) suggestHidden(ctx context.Context, r *Runner) bool {
 	return false
 }
 
+// didYouMean suggests known names that are similar. The name itself is not there, whatever the
+// pages of modules say.
 func (e *Error) didYouMean(name string, known []string) bool {
+	known = slices.DeleteFunc(slices.Clone(known), func(one string) bool { return one == name })
 	return e.meant(name, known, func(name string) string { return name })
 }
 

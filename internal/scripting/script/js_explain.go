@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/js"
+	"github.com/luanette/luanette/lua"
 )
 
 // jsFailure is the error that ended a script, with the error of the host function that
@@ -55,12 +56,20 @@ func (e *JavaScriptEngine) explain(ctx context.Context, r *Runner, q Request, er
 	case thrown.Static:
 		to.Kind = SyntaxError
 		to.hint(thrown.Hint)
-		if likeLua().MatchString(q.Source) {
-			to.hint(`This looks like Lua but was read as JavaScript: set language to "lua"`)
-		}
+		to.suggestLua(ctx, q)
 	default:
-		to.explainThrown(ctx, r, thrown, err)
+		to.explainThrown(ctx, r, q, thrown, err)
 	}
+}
+
+// suggestLua helps with Lua that was read as JavaScript. It reports whether it did.
+func (e *Error) suggestLua(ctx context.Context, q Request) bool {
+	_, err := lua.New(lua.Options{}).CompileContext(context.WithoutCancel(ctx), q.Source, q.name())
+	if err != nil && !likeLua().MatchString(q.Source) {
+		return false
+	}
+	e.hint(`This looks like Lua but was read as JavaScript: set language to "lua"`)
+	return true
 }
 
 // likeLua matches what most Lua sources and no JavaScript sources contain.
@@ -135,7 +144,7 @@ var (
 )
 
 // explainThrown classifies an exception by its cause and message.
-func (e *Error) explainThrown(ctx context.Context, r *Runner, thrown *js.Error, err error) {
+func (e *Error) explainThrown(ctx context.Context, r *Runner, q Request, thrown *js.Error, err error) {
 	if thrown.Func != "" {
 		cause, ofTool := fault.New(fault.Code(thrown.Code), "%s", thrown.Message).WithHint("%s", thrown.Hint), false
 		if known := (*jsFailure)(nil); errors.As(err, &known) && known.cause != nil {
@@ -154,6 +163,9 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, thrown *js.Error, 
 	switch message := e.Message; {
 	case notDefined().MatchString(message):
 		name := strings.Trim(notDefined().FindStringSubmatch(message)[1], "'")
+		if onlyLua(e.SourceLine, name) && e.suggestLua(ctx, q) {
+			return
+		}
 		if strings.Contains(e.SourceLine, name+"(") {
 			e.Kind = NilCall
 		}
@@ -171,6 +183,12 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, thrown *js.Error, 
 	case thrown.Name == "TypeError":
 		e.Kind = TypeError
 	}
+}
+
+// onlyLua tells whether an undefined name on a line is one that Lua has, or part of a comment
+// of Lua.
+func onlyLua(line, name string) bool {
+	return name == "nil" || slices.Contains(luaGlobals, name) || slices.Contains(luaLibraries, name) || strings.HasPrefix(strings.TrimSpace(line), "--")
 }
 
 // suggestAwait helps when a script used the promise of a call instead of its result. It
@@ -221,7 +239,7 @@ func (e *Error) suggestName(ctx context.Context, r *Runner, name string) {
 		return
 	}
 	known := documentedInJavaScript(r.Modules())
-	if e.suggestIndexed(known, name) || e.suggestModuleOf(name, known) {
+	if e.suggestSpace(tools, name) || e.suggestIndexed(known, name) || e.suggestModuleOf(name, known) {
 		return
 	}
 	for module := range known {
@@ -255,6 +273,9 @@ func (e *Error) suggestMember(r *Runner, called string) {
 // absentInJavaScript maps names of modules that only Lua has to advice.
 var absentInJavaScript = map[string]string{
 	"base64":   "Use bytes.toBase64() and Uint8Array.fromBase64(text), or btoa and atob",
+	"map":      "Use list.map(fn)",
+	"filter":   "Use list.filter(fn)",
+	"reduce":   "Use list.reduce(fn, first)",
 	"json":     "Use JSON.stringify and JSON.parse",
 	"parallel": "Calls run in parallel with await Promise.all([ ... ])",
 	"spawn":    "Calls run in parallel with await Promise.all([ ... ])",

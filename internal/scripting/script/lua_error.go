@@ -237,7 +237,7 @@ func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error)
 	case nilIndex().MatchString(message):
 		e.Kind = IndexError
 		m := nilIndex().FindStringSubmatch(message)
-		if m[1] != "global" || !e.suggestIndexed(documented(r.Modules()), m[2]) {
+		if m[1] != "global" || !e.suggestSpace(r.toolNames(ctx), m[2]) && !e.suggestIndexed(documented(r.Modules()), m[2]) {
 			e.suggestNamespace(ctx, r, m[2])
 		}
 	case strings.Contains(message, "attempt to index"):

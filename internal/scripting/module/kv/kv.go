@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"math"
 	"time"
+	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -110,6 +111,10 @@ func list(ctx context.Context, w *host.Services, args host.Args, prefix *string)
 
 // encoded returns a value as JSON; nil if it is missing.
 func encoded(value host.Value) (json.RawMessage, error) {
+	if text, ok := value.(string); ok && !utf8.ValidString(text) { // JSON would lose what is none
+		return nil, fault.New(fault.InvalidParams, "the value is bytes that are not text").
+			WithHint("store them as base64: base64.encode(bytes), in JavaScript bytes.toBase64()")
+	}
 	raw, err := json.Marshal(value)
 	if err != nil || string(raw) == "null" {
 		return nil, err
