@@ -333,6 +333,7 @@ func Repair(schema, args json.RawMessage) (repaired json.RawMessage, ok bool) {
 		if !known {
 			return true
 		}
+		property = resolved(schema, property)
 		types := typesOf(property)
 		if rawjson.IsNull(value) && len(types) > 0 && !slices.Contains(types, "null") && !slices.Contains(required, name) {
 			repaired, ok = rawjson.Delete(repaired, name), true
@@ -342,6 +343,22 @@ func Repair(schema, args json.RawMessage) (repaired json.RawMessage, ok bool) {
 		return true
 	})
 	return repaired, ok
+}
+
+// resolved follows references within a schema, as "#/$defs/Book".
+func resolved(schema, property json.RawMessage) json.RawMessage {
+	for range 8 { // a reference to itself ends
+		ref, _ := rawjson.GetText(property, "$ref")
+		path, local := strings.CutPrefix(ref, "#/")
+		if !local {
+			break
+		}
+		property = schema
+		for part := range strings.SplitSeq(path, "/") {
+			property, _ = rawjson.Get(property, part)
+		}
+	}
+	return property
 }
 
 // sourceArguments take the source of a program: any value but a text is a mistake in the

@@ -231,6 +231,17 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// TestRepairFollowsReferences checks that arguments are repaired whose schema is a reference.
+func TestRepairFollowsReferences(t *testing.T) {
+	t.Parallel()
+	schema := json.RawMessage(`{"properties":{"book":{"$ref":"#/$defs/Book"},"loop":{"$ref":"#/properties/loop"},"far":{"$ref":"http://x/y"}},
+		"$defs":{"Book":{"$ref":"#/$defs/Thing"},"Thing":{"type":"object"}}}`)
+	got, ok := Repair(schema, json.RawMessage(`{"book":"{\"title\":\"X\"}","loop":"{}","far":"{}"}`))
+	if want := `{"book":{"title":"X"},"loop":"{}","far":"{}"}`; !ok || string(got) != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestSetOfANamespace(t *testing.T) {
 	t.Parallel()
 	set := NewSet("music", []Tool{probe(func(in echoed) (echoed, error) { return in, nil })})
