@@ -293,3 +293,26 @@ func TestNothingIsOwnedAfterAnError(t *testing.T) {
 		t.Errorf("%d bytes, %v", used, err)
 	}
 }
+
+// nobodysAndMine checks that what the program has stored, and its owner too, is listed once.
+func nobodysAndMine(t *testing.T, s *artifact.Store, _ *event.Bus) {
+	details := artifact.Details{Tags: []string{"kind:song"}, Name: "waltz"}
+	put(t, s, "a waltz", details)
+	put(t, s, "a waltz of nobody", details)
+	local := principal.With(t.Context(), principal.Local())
+	mine, _, err := s.Put(local, strings.NewReader("a waltz"), details)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []artifact.Query{{}, {Tags: details.Tags}, {Vibe: "waltz"}, {Vibe: "waltz", Tags: details.Tags}} {
+		page, err := s.Search(local, q)
+		if err != nil || page.Total != 2 || len(page.Artifacts) != 2 {
+			t.Errorf("%+v: %d of %d artifacts, %v", q, len(page.Artifacts), page.Total, err)
+		}
+		for _, a := range page.Artifacts {
+			if a.Hash == mine.Hash && a.Owner != mine.Owner {
+				t.Errorf("%+v: the artifact of %+v is listed", q, a.Owner)
+			}
+		}
+	}
+}

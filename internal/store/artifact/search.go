@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -128,15 +129,20 @@ func (s *Store) ranked(ctx context.Context, tx *db.Tx, q Query, wanted []string,
 	if err != nil {
 		return Page{}, err
 	}
-	hits := make([]hit, 0, len(numbers))
+	hits, mine := make([]hit, 0, len(numbers)), map[cas.Ref]bool{}
 	err = eachCandidate(ctx, tx, numbers, func(a *Artifact) {
 		if score := score(a, wanted); score > 0 && q.fits(a) {
 			hits = append(hits, hit{score, a})
+			mine[a.Hash] = mine[a.Hash] || a.Owner == q.audience.own
 		}
 	})
 	if err != nil {
 		return Page{}, err
 	}
+	nobody := principal.Owner{}
+	hits = slices.DeleteFunc(hits, func(h hit) bool {
+		return h.artifact.Owner == nobody && q.audience.own != nobody && mine[h.artifact.Hash]
+	})
 	slices.SortFunc(hits, hit.compare)
 	page := Page{Total: len(hits)}
 	if after.number > 0 {
@@ -325,7 +331,7 @@ func (q Query) fields() []filter {
 // to MaxCounted.
 func count(ctx context.Context, tx *db.Tx, filters []filter, w audience) (total int, err error) {
 	column, from, where, args := joinedBy(filters, w)
-	if len(filters) == 1 && filters[0].column == "tag" && w.all() { // needs no access to artifacts
+	if len(filters) == 1 && filters[0].column == "tag" && w.all() && w.own == (principal.Owner{}) { // needs no access to artifacts
 		column, from, where = "number", "artifact_tags", []string{"tag = $1"}
 	}
 	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT %s FROM %s%s ORDER BY %s DESC LIMIT %d) AS first",
@@ -334,7 +340,7 @@ func count(ctx context.Context, tx *db.Tx, filters []filter, w audience) (total 
 }
 
 // joinedBy returns the filters as SQL, for the artifacts that somebody sees, and the column
-// to order by.
+// to order by. What belongs to nobody is left out if the caller has the same.
 func joinedBy(filters []filter, w audience) (column, from string, where []string, args []any) {
 	column, from = "a.number", "artifacts a"
 	for i, f := range filters {
@@ -359,6 +365,11 @@ func joinedBy(filters []filter, w audience) (column, from string, where []string
 	if !w.all() {
 		sees, values := w.sees("a", len(args))
 		where, args = append(where, sees), append(args, values...)
+	}
+	if w.own != (principal.Owner{}) {
+		where = append(where, fmt.Sprintf("NOT (a.owner = '' AND EXISTS (SELECT 1 FROM artifacts mine WHERE mine.hash = a.hash AND mine.owner = $%d AND mine.person = $%d AND mine.org = $%d))",
+			len(args)+1, len(args)+2, len(args)+3))
+		args = append(args, w.own.ID, w.own.Person, w.own.Org)
 	}
 	return column, from, where, args
 }

@@ -40,6 +40,7 @@ func runSuite(t *testing.T, open func(t *testing.T, bus *event.Bus) *artifact.St
 		"shows artifacts to their owners":      ownersAndStrangers,
 		"keeps the same content of two apart":  sameContentOfTwo,
 		"shows what is nobody's to everybody":  nobodysIsEverybodys,
+		"lists once what is nobody's and mine": nobodysAndMine,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
