@@ -93,7 +93,7 @@ func (d *doctor) find(ctx context.Context) (err error) {
 		return err
 	}
 	d.foreign = fileowner.Foreign(d.Config.Data)
-	if found, err := attach.Find(ctx, d.Place, false); err == nil {
+	if found, err := attach.Find(ctx, d.Place, d.Config.File == ""); err == nil {
 		d.server = &found
 		d.api, err = serverapi.Connect(found.Address(), client.Access{})
 		return err

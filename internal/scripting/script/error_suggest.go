@@ -47,12 +47,7 @@ func (e *Error) suggestMemberOf(module, name string, functions []string) {
 
 // suggestPlain helps with a tool that was called by its plain name, as job_list{}.
 func (e *Error) suggestPlain(tools toolNames, name string) bool {
-	var paths []string
-	for _, one := range tools {
-		if identifier(one.name) == name {
-			paths = append(paths, one.path())
-		}
-	}
+	paths := tools.spelled(name)
 	if len(paths) == 0 || len(paths) > 5 {
 		return false
 	}
@@ -325,6 +320,16 @@ func (t toolNames) names() []string {
 		names[i] = one.name
 	}
 	return names
+}
+
+// spelled returns how to write the tools whose name is written as an identifier.
+func (t toolNames) spelled(name string) (paths []string) {
+	for _, one := range t {
+		if identifier(one.name) == name {
+			paths = append(paths, one.path())
+		}
+	}
+	return paths
 }
 
 // spaces returns the namespaces without duplicates, in order.

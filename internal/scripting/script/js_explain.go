@@ -162,16 +162,7 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, q Request, thrown 
 	}
 	switch message := e.Message; {
 	case notDefined().MatchString(message):
-		name := strings.Trim(notDefined().FindStringSubmatch(message)[1], "'")
-		if onlyLua(e.SourceLine, name) && e.suggestLua(ctx, q) {
-			return
-		}
-		if strings.Contains(e.SourceLine, name+"(") {
-			e.Kind = NilCall
-		}
-		if e.hint(thrown.Hint); thrown.Hint == "" {
-			e.suggestName(ctx, r, name)
-		}
+		e.explainUndefined(ctx, r, q, strings.Trim(notDefined().FindStringSubmatch(message)[1], "'"), thrown.Hint)
 	case message == "TypeError: not a function":
 		e.Kind = NilCall
 		if called := calledAt(e.SourceLine, e.Column); called != "" {
@@ -183,6 +174,17 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, q Request, thrown 
 	case thrown.Name == "TypeError":
 		e.Kind = TypeError
 	}
+}
+
+// explainUndefined helps with an undefined global.
+func (e *Error) explainUndefined(ctx context.Context, r *Runner, q Request, name, hint string) {
+	if strings.Contains(e.SourceLine, name+"(") {
+		e.Kind = NilCall
+	}
+	if e.hint(hint); hint != "" || onlyLua(e.SourceLine, name) && e.suggestLua(ctx, q) {
+		return
+	}
+	e.suggestName(ctx, r, name)
 }
 
 // onlyLua tells whether an undefined name on a line is one that Lua has, or part of a comment
@@ -223,14 +225,7 @@ func (e *Error) suggestName(ctx context.Context, r *Runner, name string) {
 	if e.suggestQuoted(tools) {
 		return
 	}
-	var meant, all []string
-	for _, one := range tools {
-		all = append(all, one.name)
-		if identifier(one.name) == name {
-			meant = append(meant, one.path())
-		}
-	}
-	if len(meant) > 1 {
+	if meant := tools.spelled(name); len(meant) > 1 {
 		e.hint("Several tools have that name; write " + strings.Join(meant, " or "))
 		return
 	}
@@ -242,6 +237,7 @@ func (e *Error) suggestName(ctx context.Context, r *Runner, name string) {
 	if e.suggestSpace(tools, name) || e.suggestIndexed(known, name) || e.suggestModuleOf(name, known) {
 		return
 	}
+	all := tools.names()
 	for module := range known {
 		if module != "" {
 			all = append(all, module)
