@@ -93,6 +93,10 @@ func (in *parts) NewAgent() (*agent.Agent, error) {
 	return agent.New(agent.Options{
 		Model: model, Models: others, Tools: in.catalog, Core: c.OwnTools(), Own: in.isScript, Callable: builtin.InChat,
 		Servers: func(space string) bool { return !upstreamset.IsPrivate(space) },
+		Unreachable: func(space string) (address, why string) {
+			s, _ := in.upstreams.Manager.Status(space)
+			return s.Target, s.LastError
+		},
 		Offer:   agent.Offer(c.Offer),
 		Prompts: c.PromptTexts(), Version: in.options.Version, Content: c.LogContent,
 		Limits: agent.Limits{

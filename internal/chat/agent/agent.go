@@ -46,6 +46,9 @@ type Options struct {
 	// Servers reports which namespaces a request without servers may use; nil allows
 	// all.
 	Servers func(space string) bool
+	// Unreachable returns, for the log, the address of a namespace that has no tools now, and
+	// why; nil knows neither.
+	Unreachable func(space string) (address, why string)
 	// Offer is how servers' tools are offered to the model; empty means Auto.
 	Offer Offer
 	// Prompts replace the default texts of slots.
@@ -249,7 +252,9 @@ type Server struct {
 	ID    string   // what the model and people call the namespace; the namespace itself if empty
 	Name  string   // display name; the ID if empty
 	Tools []string // only these; nil allows all
-	URL   string   // for the log, without secrets; may be empty
+
+	Problem string // why it cannot be connected; empty if it can
+	URL     string // of one with a Problem, for the log, without secrets
 }
 
 // id returns what the server's namespace is called in this turn.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,12 +34,12 @@ type toolbox struct {
 
 // group is the tools of one server, or the published scripts.
 type group struct {
-	space  string
-	name   string // display name
-	url    string // for the log
-	tools  []tool.Info
-	away   bool // currently unreachable
-	direct bool // its tools are offered individually
+	space        string
+	name         string // display name
+	problem, url string // of its Server
+	tools        []tool.Info
+	away         bool // currently unreachable
+	direct       bool // its tools are offered individually
 }
 
 // discover finds the tools of this turn. If they cannot be listed, the turn continues
@@ -220,7 +221,7 @@ func (b *toolbox) repeatable(name string) bool {
 func (t *turn) names() map[string]string {
 	names := map[string]string{}
 	for _, s := range t.request.Servers {
-		if s.id() != s.Space {
+		if s.Problem == "" && s.id() != s.Space {
 			names[s.id()] = s.Space
 		}
 	}
@@ -230,7 +231,7 @@ func (t *turn) names() map[string]string {
 // namespaced returns a tool of a server's id with the server's namespace.
 func (t *turn) namespaced(ref tool.Ref) tool.Ref {
 	for _, s := range t.request.Servers {
-		if s.id() == ref.Space {
+		if s.Problem == "" && s.id() == ref.Space {
 			return tool.Ref{Space: s.Space, Name: ref.Name}
 		}
 	}
@@ -280,7 +281,7 @@ func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
 	for _, s := range expected {
 		if _, twice := at[s.id()]; !twice {
 			at[s.id()] = len(groups)
-			groups = append(groups, group{space: s.id(), name: s.Name, url: s.URL})
+			groups = append(groups, group{space: s.id(), name: s.Name, problem: s.Problem, url: s.URL})
 		}
 	}
 	for _, info := range servers {
@@ -303,8 +304,12 @@ func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
 func (t *turn) reportUnreachable(ctx context.Context) {
 	for _, g := range t.tools.groups {
 		if g.away {
-			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("server_url", g.url),
-				slog.String("error", "unavailable"))
+			address, why := g.url, g.problem
+			if why == "" && t.agent.options.Unreachable != nil {
+				address, why = t.agent.options.Unreachable(t.namespaced(tool.Ref{Space: g.space}).Space)
+			}
+			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("server_url", address),
+				slog.String("error", cmp.Or(why, "unavailable")))
 			if len(g.tools) == 0 { // a connected server may have none that can be used, such as tools that wait for approval
 				t.notice(ServerAway, "no tools of %s can be used now: it is not connected, or they wait for approval", g.title())
 				continue

@@ -158,22 +158,30 @@ func TestDisconnectedServer(t *testing.T) {
 	t.Parallel()
 	source := threeServers(1)
 	var log bytes.Buffer
-	s := play(t, source, "system cannot be used now\nsay ok", func(o *agent.Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
+	s := play(t, source, "system cannot be used now\nsay ok", func(o *agent.Options) {
+		o.Log = slog.New(slog.NewJSONHandler(&log, nil))
+		o.Unreachable = func(space string) (string, string) { return "https://gone.example/" + space, "connection refused" }
+	})
 	source.tools = append([]tool.Info(nil), source.tools...)
 	for i := range source.tools {
 		source.tools[i].Stale = source.tools[i].Space == "git"
 	}
 	reply := s.turn(t, "go", func(r *agent.Request) {
-		r.Servers = []agent.Server{{Space: "git"}, {Space: "fs"}, {Space: "nowhere", Name: "Gone", URL: "https://gone.example/mcp"}}
+		r.Servers = []agent.Server{{Space: "git"}, {Space: "fs"}, {Space: "nowhere", ID: "here", Name: "Gone"}, {ID: "never", Problem: "not allowed", URL: "https://never.example/mcp"}}
 	})
-	if want := `"server":"nowhere","server_url":"https://gone.example/mcp","error":"unavailable"`; !strings.Contains(log.String(), want) {
-		t.Errorf("no %s in\n%s", want, &log)
+	for _, want := range []string{
+		`"server":"here","server_url":"https://gone.example/nowhere","error":"connection refused"`,
+		`"server":"never","server_url":"https://never.example/mcp","error":"not allowed"`,
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %s in\n%s", want, &log)
+		}
 	}
 	var codes []string
 	for _, n := range reply.Notices {
 		codes = append(codes, n.Message)
 	}
-	if got := strings.Join(codes, "; "); got != "git is currently unreachable; no tools of Gone (nowhere) can be used now: it is not connected, or they wait for approval" {
+	if got := strings.Join(codes, "; "); got != "git is currently unreachable; no tools of Gone (here) can be used now: it is not connected, or they wait for approval; no tools of never can be used now: it is not connected, or they wait for approval" {
 		t.Errorf("notices %s", got)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/lazyregexp"
@@ -370,12 +369,13 @@ func (r *Registry) Offered(ctx context.Context, p profile.Person, say func(statu
 				continue
 			}
 			space, err := r.connect(ctx, s)
+			about := agent.Server{Space: space, ID: s.ID, Name: cmp.Or(s.Name, s.ID), Tools: s.AllowedTools}
 			if err != nil { // the conversation goes on without it
-				r.Log.ErrorContext(ctx, "mcp_discovery_error", "event", "mcp_discovery_error", "timestamp", time.Now().UnixMilli(),
-					"user_id", p.User, "server_url", loggedURL(s.URL), "error", err.Error())
+				about.Problem, about.URL = err.Error(), loggedURL(s.URL)
+				offered = append(offered, about)
 				continue
 			}
-			offered = append(offered, agent.Server{Space: space, ID: s.ID, Name: cmp.Or(s.Name, s.ID), Tools: s.AllowedTools, URL: loggedURL(s.URL)})
+			offered = append(offered, about)
 			spaces = append(spaces, space)
 		}
 	} else {

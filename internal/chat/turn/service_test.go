@@ -377,7 +377,7 @@ func TestRequestOfATurn(t *testing.T) {
 	if last.First || last.Message != "what now?" || last.Language != "de" || resolved["identity"] != "mode" || resolved["closing"] != "own" {
 		t.Errorf("then: %+v", last)
 	}
-	if got := fmt.Sprint(last.Servers); got != "[{wiki@acme wiki wiki [] } {fs fs fs [] } {web@acme web web [get] https://web.example}]" {
+	if got := fmt.Sprint(last.Servers); got != "[{wiki@acme wiki wiki []  } {fs fs fs []  } {web@acme web web [get]  } { dead dead [] no such host https://dead.example}]" {
 		t.Errorf("servers %s", got)
 	}
 	answered(t, say(t, service, ann, "#default #nosuch thing"))
