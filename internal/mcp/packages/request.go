@@ -130,6 +130,7 @@ func IsRunner(command string) bool {
 func otherLauncher(command string, args []string) string {
 	name := programName(command)
 	runs := slices.Contains([]string{"pnpx", "bunx", "uvx", "pipx"}, name) ||
+		len(args) > 1 && name == "uv" && args[0] == "tool" && args[1] == "run" ||
 		len(args) > 0 && (name == "pnpm" || name == "yarn" || name == "bun") && slices.Contains([]string{"dlx", "x", "exec"}, args[0])
 	if !runs {
 		return ""

@@ -49,6 +49,7 @@ func TestCommandsThatRunAsTheyAreWritten(t *testing.T) {
 		"bunx pkg":                     "rules of its own",
 		"pnpm dlx pkg":                 "rules of its own",
 		"uvx pkg":                      "rules of its own",
+		"uv tool run pkg":              "rules of its own",
 		"node server.js":               "",
 		"npm start":                    "",
 		"/usr/bin/python3 -m server":   "",

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,15 +84,7 @@ func (c *connection) unreachableError(since time.Time) error {
 
 // failedHint says what to do about a server in StateFailed.
 func (c *connection) failedHint(now situation) string {
-	command, repair := c.spec.Load().Command, "repair what the error says"
-	switch hint := hintOf(now.err); {
-	case hint != "":
-		repair = hint
-	case errors.Is(now.err, exec.ErrNotFound) && packages.IsRunner(command):
-		repair = packages.InstallHint(command)
-	case errors.Is(now.err, exec.ErrNotFound):
-		repair = fmt.Sprintf("install %s, or give its full path as command", command)
-	}
+	repair := cmp.Or(hintOf(now.err), "repair what the error says")
 	return fmt.Sprintf("%s, or change its settings; then tools_refresh and Retry on the page connect at once, otherwise the next attempt is in %v",
 		repair, max(time.Until(now.next), 0).Round(time.Second))
 }
@@ -101,6 +94,15 @@ func (c *connection) gaveUpError(ctx context.Context, since time.Time) error {
 	waited := time.Since(since).Round(10 * time.Millisecond)
 	return fault.Wrap(fault.CodeOf(ctx.Err()), context.Cause(ctx), "%s: waited %v for the upstream (%s)", c.name, waited, c.waitingText()).
 		WithHint("call again with more time, or look at its status")
+}
+
+// notFoundError says how to get a program that is missing.
+func notFoundError(command string) error {
+	hint := "install " + command + ", or give its full path as command"
+	if packages.IsRunner(command) {
+		hint = packages.InstallHint(command)
+	}
+	return fault.Wrap(fault.Unavailable, exec.ErrNotFound, "cannot start %s", command).WithHint("%s", hint)
 }
 
 // needsAuthError says that the server requires credentials.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/duration"
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/packages/packagestest"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -86,6 +87,21 @@ func TestBrokenPackageIsInstalledAgainOnce(t *testing.T) {
 	breakIt()
 	if err := h.Manager.Refresh(t.Context(), "test"); err == nil || !strings.Contains(err.Error(), "Cannot find module") {
 		t.Errorf("the second time: %v", err)
+	}
+}
+
+func TestMissingRunnerNamesItsPackage(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	o.Environ = func() []string { return []string{"PATH=/nowhere"} }
+	m := upstream.New(o)
+	t.Cleanup(m.Close)
+	if err := m.Add(upstream.Spec{Name: "test", Settings: upstream.Settings{Command: "uvx", Args: []string{"server"}}}); err != nil {
+		t.Fatal(err)
+	}
+	err := m.Refresh(t.Context(), "test")
+	if hint := fault.HintOf(err); !strings.Contains(hint, packages.InstallHint("uvx")) || !strings.Contains(err.Error(), "cannot start uvx: executable file not found") {
+		t.Errorf("%v; hint %q", err, hint)
 	}
 }
 

@@ -34,6 +34,9 @@ type process struct {
 // It tells refused what the sandbox refuses.
 func (o *Options) startProcess(spec Spec, env []string, refused func(profile.Refusal)) (*process, error) {
 	program, err := o.findProgram(spec, env)
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, notFoundError(spec.Command)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", spec.Command, err)
 	}
