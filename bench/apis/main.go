@@ -62,6 +62,7 @@ func report(ctx context.Context, docs string) error {
 	c := catalog.New(catalog.Options{Sources: []tool.Source{manager}})
 	recall(ctx, c, "questions", questions)
 	recall(ctx, c, "held out questions", heldOut)
+	titles(ctx, c)
 	return nil
 }
 
@@ -87,6 +88,19 @@ func recall(ctx context.Context, c *catalog.Catalog, name, text string) {
 		found++
 	}
 	fmt.Printf("%d %s: %d found among the first five, %d as the first\n", asked, name, found, first)
+}
+
+// titles asks for every operation of GitHub by its title.
+func titles(ctx context.Context, c *catalog.Catalog) {
+	tools, _ := c.In(ctx, "github")
+	first := 0
+	for i := range tools {
+		hits, _ := c.Search(ctx, catalog.Query{Text: tools[i].Title, Limit: 1})
+		if len(hits) > 0 && hits[0].Title == tools[i].Title {
+			first++
+		}
+	}
+	fmt.Printf("%d titles: %d found as the first\n", len(tools), first)
 }
 
 func cpuTime() time.Duration {

@@ -59,7 +59,6 @@ func TestMistakesAreNamed(t *testing.T) {
 		"role that nobody has":                {file: "public_url = \"https://hub.example\"\n[identity.x]\nissuer = \"https://x.example\"\nclient_id = \"a\"\nroles = [\"user\"]\n[[policy]]\ntool = \"x.y\"\ndo = \"approve\"\nby = \"finance\"\n", wants: []string{"no role \"finance\"", "operator"}},
 		"public address with a query":         {file: "public_url = \"https://hub.example/a?b\"\n", wants: []string{"is not https://HOST or https://HOST/PATH"}},
 		"unknown key":                         {file: "listen = \"x:1\"\nlisten_adress = \"y\"\n", wants: []string{":2:1: unknown key \"listen_adress\"", "docs/configuration.md"}},
-		"endpoint for embeddings":             {file: "[search.embeddings]\nurl = \"http://127.0.0.1:1\"\n", wants: []string{"unknown key", "remove it: searches compare meanings without a model now"}},
 		"near key":                            {file: "databse = \"x\"\n", wants: []string{":1:1: unknown key \"databse\"", `did you mean "database"`}},
 		"near key in section":                 {file: "[log]\nlevle = \"info\"\n", wants: []string{":2:1: unknown key \"log.levle\"", `did you mean "log.level"`}},
 		"near key of upstream":                {file: "[upstreams.fs]\ncomand = \"x\"\n", wants: []string{"upstreams.fs.comand", `did you mean "upstreams.fs.command"`}},

@@ -170,9 +170,6 @@ func keyAt(text string, line int) string {
 	return key
 }
 
-// embeddingsGone is the hint for those who had set an endpoint for embeddings.
-const embeddingsGone = "remove it: searches compare meanings without a model now (docs/search.md), and nothing is sent to an endpoint"
-
 // unknownKeys reports the keys that the decoder does not know.
 func (l *Loaded) unknownKeys(text string, unknown *toml.StrictMissingError) error {
 	lines := strings.Split(text, "\n")
@@ -186,9 +183,7 @@ func (l *Loaded) unknownKeys(text string, unknown *toml.StrictMissingError) erro
 		}
 		key := strings.Join(path, ".")
 		problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", l.File, line, column, key))
-		if strings.HasPrefix(key, "search.embeddings") {
-			hints = append(hints, embeddingsGone)
-		} else if near := nearestKey(key); near != "" {
+		if near := nearestKey(key); near != "" {
 			hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
 		}
 	}
@@ -288,9 +283,6 @@ func (l *Loaded) readEnvironment(env Environment) error {
 // unknownVariable is the error about a variable that is none of the known ones.
 func unknownVariable(name string, known []string) error {
 	f := fault.New(fault.Config, "environment: unknown variable %s", name)
-	if strings.HasPrefix(name, "LUANETTE_SEARCH_EMBEDDINGS_") {
-		return f.WithHint(embeddingsGone)
-	}
 	if near := suggest.Names(name, known, 1); len(near) > 0 {
 		return f.WithHint("did you mean %s? `luanette config show` lists them all", near[0])
 	}

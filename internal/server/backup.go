@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"embed"
 	"io/fs"
 	"path/filepath"
 	"time"
@@ -98,19 +97,6 @@ func BackupSchema() backup.Schema {
 	}
 }
 
-// retiredTables are those of packages that are gone: an older backup has them still.
-//
-//go:embed retired
-var retiredTables embed.FS
-
-func retired(set string) fs.FS {
-	files, err := fs.Sub(retiredTables, "retired/"+set)
-	if err != nil {
-		panic(err) // the name is ours
-	}
-	return files
-}
-
 // knownMigrations returns the migrations of all packages by the names of their sets, also
 // of those that a configuration switches off: a backup of a server that had them on is
 // restored by any. The index of words is not among them, which a restore makes anew.
@@ -121,7 +107,6 @@ func knownMigrations() map[string]fs.FS {
 		"audit":      audit.Migrations,
 		"authserver": authserver.Migrations,
 		"delivery":   delivery.Migrations,
-		"embedding":  retired("embedding"),
 		"erasure":    erasure.Migrations,
 		"errand":     remotecall.Migrations,
 		"hoot":       hootenanny.Migrations,

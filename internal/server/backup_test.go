@@ -113,7 +113,6 @@ func TestRestoreKnowsAllTables(t *testing.T) {
 	}
 	srv := startNode(t, tables.Postgres(t), "a", everything).srv
 	used := srv.store.Migrations()
-	used["embedding"] = retired("embedding") // only older backups have it
 	maps.DeleteFunc(used, func(set string, _ fs.FS) bool { return slices.Contains(artifact.Derived.Sets, set) })
 	if got, want := slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(knownMigrations())); !slices.Equal(got, want) {
 		t.Errorf("a server with everything uses the tables\n%q\nknown are\n%q", got, want)

@@ -29,7 +29,6 @@ var otherHashes = map[string]string{
 	"access_keys.hash": "of a token", "access_sessions.hash": "of a cookie", "people_sessions.hash": "of a cookie",
 	"as_codes.hash": "of a code", "as_devices.hash": "of a code", "as_tokens.hash": "of a token",
 	"approvals.digests": "of entries of a plan",
-	"embeddings.hash":   "of the text of a tool",
 	"audit_chains.hash": "of an entry", "audit_chains.cut_hash": "of an entry",
 	"pins.digest": "of the definition of a tool", "pins.refused": "of the definition of a tool",
 	"workflow_status.parent_workflow_id": "the id of a job",

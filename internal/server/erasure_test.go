@@ -37,7 +37,7 @@ var impersonal = map[string]string{
 	"oauth_clients":  "this server at authorization servers", "oauth_revocations": "tokens to be ended at their issuers, for hours at most",
 	"blobs": "contents by hash", "blob_parts": "contents by hash", "contents": "contents by hash",
 	"artifact_words": "a part of its own: artifact.Erasing", "artifact_titles": "likewise", "content_claims": "hashes of contents, for hours", "org_storage": "sums of organisations",
-	"publications": "names of tools", "embeddings": "of descriptions of tools, in older backups", "learned_shapes": "of results of tools",
+	"publications": "names of tools", "learned_shapes": "of results of tools",
 	"hoot_projects": "timelines of the studio, which all users share", "hoot_regions": "likewise", "hoot_markers": "likewise",
 	"hoot_identities": "devices of the studio", "hoot_identity_hints": "likewise", "hoot_identity_tags": "likewise", "hoot_connections": "likewise",
 	"quota_orgs": "sums of organisations", "kv_swaps": "random tokens of effects", "nodes": "servers", "errands": "calls between nodes, for seconds",

@@ -31,7 +31,7 @@ import (
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/kv"
-	"github.com/luanette/luanette/internal/tools/search"
+	"github.com/luanette/luanette/internal/tools/definition"
 	"github.com/luanette/luanette/internal/ui/contents"
 )
 
@@ -58,7 +58,7 @@ func openScripts(ctx context.Context, p *process, s *storage, g *guards, src *so
 		Tools: src.catalog, Upstreams: script.Upstreams{Set: src.upstreams, CheckURL: servertools.AllowHosts(p.config.MCP.AllowedHosts)},
 		Contents: hootenanny.Contents{Files: s.contents, Remote: hootenanny.Remote{Tools: src.catalog, Files: s.contents}, IsRemote: src.musicIsRemote},
 		Fields: func(ctx context.Context, ref tool.Ref) []string {
-			return search.FieldNames(src.catalog.OutputOf(ctx, ref))
+			return definition.FieldNames(src.catalog.OutputOf(ctx, ref))
 		},
 		AwaitTools: src.awaitTools,
 	})

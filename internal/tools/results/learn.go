@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
-	"github.com/luanette/luanette/internal/tools/search"
+	"github.com/luanette/luanette/internal/tools/definition"
 	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
@@ -121,7 +121,7 @@ func (s *Store) Fields(ref tool.Ref) []string {
 	if !ok {
 		return nil
 	}
-	return search.FieldNames(learned.Schema)
+	return definition.FieldNames(learned.Schema)
 }
 
 // writeLater has one goroutine write the shapes; mu is held.

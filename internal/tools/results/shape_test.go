@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/tools/definition"
 	"github.com/luanette/luanette/internal/tools/results"
-	"github.com/luanette/luanette/internal/tools/search"
 )
 
 func TestLearn(t *testing.T) {
@@ -77,7 +77,7 @@ func TestSchemaAndCopies(t *testing.T) {
 	if got := string(s.Schema()); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	if names := search.FieldNames(s.Schema()); !slices.Equal(names, []string{"z", "id", "tag", "by"}) {
+	if names := definition.FieldNames(s.Schema()); !slices.Equal(names, []string{"z", "id", "tag", "by"}) {
 		t.Errorf("fields %v", names)
 	}
 	c := s.Clone()

@@ -2,16 +2,16 @@ package search
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/definition"
 	"github.com/luanette/luanette/internal/tools/search/meaning"
 )
 
@@ -53,6 +53,7 @@ const (
 type Index struct {
 	words    []string         // sorted
 	postings [][]posting      // of each word
+	held     []int            // of each word: how many tools are about it
 	names    []string         // per tool: its name, for comparing it as a whole
 	titles   []titleWord      // words of all titles, tool by tool
 	ends     []uint32         // per tool: where its words in titles end
@@ -88,13 +89,16 @@ func NewIndex(tools []tool.Info, known Context) *Index {
 		x.ends = append(x.ends, uint32(len(b.titles)))
 		x.aged = append(x.aged, agedOf(&tools[i]))
 		x.whole = append(x.whole, wholeText(cmp.Or(tools[i].Title, tools[i].Name)))
-		x.vectors = append(x.vectors, vectorOf(&tools[i]))
+		x.vectors = append(x.vectors, meantBy(&tools[i]))
 	}
 	x.words = slices.Sorted(maps.Keys(b.ids))
-	x.postings = make([][]posting, len(x.words))
+	x.postings, x.held = make([][]posting, len(x.words)), make([]int, len(x.words))
 	places := make([]uint32, len(x.words))
 	for i, word := range x.words {
 		x.postings[i] = b.postings[b.ids[word]]
+		if x.held[i] = b.held[b.ids[word]]; x.held[i] == 0 {
+			x.held[i] = len(x.postings[i])
+		}
 		places[b.ids[word]] = uint32(i)
 	}
 	x.titles = b.titles
@@ -104,11 +108,6 @@ func NewIndex(tools []tool.Info, known Context) *Index {
 	return x
 }
 
-// outer marks words that are not about the tool itself: values of its parameters, fields
-// of its results, its server. They are words of their own, because they are found as they
-// are only, and do not make a word of other tools common.
-const outer = "\x01"
-
 // builder collects postings word by word.
 type builder struct {
 	ids      map[string]uint32
@@ -116,7 +115,7 @@ type builder struct {
 	weights  []float32 // of each word in the tool being read
 	touched  []uint32  // words of the tool being read
 	field    []uint32  // words of the field being read
-	mark     string    // before each word that is read
+	held     []int     // of each word: tools in which it is about the tool itself
 	about    []uint32  // words of the server's text
 	titles   []titleWord
 	fields   func(tool.Ref) []string
@@ -127,18 +126,20 @@ func (b *builder) tool(n uint32, info *tool.Info) {
 	b.space(info.Space)
 	b.text(fieldTitle, info.Title)
 	b.text(fieldText, cut(info.Description, longestText))
-	b.text(fieldTags, tags(info))
-	in := readSchema(info.Input)
-	b.texts(fieldParam, in.names)
-	b.texts(fieldParamText, in.texts)
-	b.mark = outer
-	b.texts(fieldValues, in.values)
+	b.text(fieldTags, definition.Tags(info))
+	in := definition.ReadSchema(info.Input)
+	b.texts(fieldParam, in.Names)
+	b.texts(fieldParamText, in.Texts)
+	inner := len(b.touched) // what follows is around the tool, and makes no word common
+	b.texts(fieldValues, in.Values)
 	b.texts(fieldResult, b.results(info))
 	b.field = append(b.field, b.about...)
 	b.close(fieldServer)
-	b.mark = ""
-	for _, id := range b.touched {
+	for i, id := range b.touched {
 		w := b.weights[id]
+		if i < inner {
+			b.held[id]++
+		}
 		b.postings[id] = append(b.postings[id], posting{n, w * (saturation + 1) / (saturation + w)})
 		b.weights[id] = 0
 	}
@@ -167,7 +168,7 @@ func (b *builder) texts(f field, texts []string) {
 func (b *builder) results(info *tool.Info) []string {
 	switch {
 	case len(info.Output) > 0:
-		return readSchema(info.Output).names
+		return definition.ReadSchema(info.Output).Names
 	case b.fields != nil:
 		return b.fields(info.Ref)
 	}
@@ -177,8 +178,6 @@ func (b *builder) results(info *tool.Info) []string {
 // server reads what the server says about itself: the words that say something, each
 // once.
 func (b *builder) server(text string) {
-	b.mark = outer
-	defer func() { b.mark = "" }()
 	words(cut(text, longestServer), func(word string) {
 		if id := stem(word); !filler[word] && !vocabulary().common[word] && !vocabulary().verbs[id] {
 			b.about = append(b.about, b.id(id))
@@ -205,14 +204,12 @@ func (b *builder) add(id uint32, weight float32) {
 }
 
 func (b *builder) id(word string) uint32 {
-	if b.mark != "" {
-		word = b.mark + word
-	}
 	id, known := b.ids[word]
 	if !known {
 		id = uint32(len(b.postings))
 		b.ids[strings.Clone(word)] = id
 		b.postings = append(b.postings, nil)
+		b.held = append(b.held, 0)
 		b.weights = append(b.weights, 0)
 	}
 	return id
@@ -257,10 +254,23 @@ func (x *Index) beginning(prefix string) []int {
 	return found
 }
 
+// misspelt matches the words that are so many typing mistakes away from a word or its stem, and
+// begin with the same letter.
+func (x *Index) misspelt(t term, edits int) (found []int) {
+	i, _ := slices.BinarySearch(x.words, t.stem[:1])
+	for ; i < len(x.words) && x.words[i][0] == t.stem[0] && len(found) < mostExpansions; i++ {
+		word := x.words[i]
+		if min(suggest.Distance(t.typed, word, edits), suggest.Distance(t.stem, word, edits)) == edits {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
 func (x *Index) holders(words []int) int {
 	n := 0
 	for _, word := range words {
-		n += len(x.postings[word])
+		n += x.held[word]
 	}
 	return n
 }
@@ -321,20 +331,6 @@ func stem(word string) string {
 	if len(word) < 5 {
 		return word
 	}
-	return american(word)
-}
-
-// american removes the differences between British and American spelling, and endings of
-// nouns made of verbs.
-func american(word string) string {
-	for _, e := range [...][2]string{
-		{"isation", "iz"}, {"ization", "iz"}, {"ise", "iz"}, {"ize", "iz"}, {"yse", "yz"}, {"our", "or"}, {"ogue", "og"}, {"tre", "ter"},
-		{"scribe", "script"}, {"scrib", "script"}, {"ence", "ens"}, {"ense", "ens"}, {"amme", "am"}, {"ll", "l"},
-	} {
-		if root, found := strings.CutSuffix(word, e[0]); found && len(root) >= 3 {
-			return root + e[1]
-		}
-	}
 	if len(word) >= 8 && strings.HasSuffix(word, "tion") {
 		return word[:len(word)-3]
 	}
@@ -388,127 +384,10 @@ func wordSet(text string) map[string]bool {
 	return set
 }
 
-// Limits of what is read of a schema.
-const (
-	longestSchema = 256 << 10
-	deepestSchema = 5
-	mostParams    = 256
-	mostValues    = 64 // of all enums
-	longestValue  = 32
-	mostTags      = 16
-)
-
-// schemaText is the part of a schema that is searched: the names of its properties at any
-// depth, their descriptions, and the values that they may have.
-type schemaText struct {
-	names, texts, values []string
-	properties           int
-}
-
-// readSchema reads a schema. One beyond the limits gives less text.
-func readSchema(schema json.RawMessage) *schemaText {
-	s := &schemaText{}
-	if len(schema) <= longestSchema {
-		s.read(schema, 0)
-	}
-	return s
-}
-
-// FieldNames returns the names of all properties of a schema, each once.
-func FieldNames(schema json.RawMessage) []string {
-	var names []string
-	for _, name := range readSchema(schema).names {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// read reads a schema, or that of a property.
-func (s *schemaText) read(schema json.RawMessage, depth int) {
-	if depth > deepestSchema {
-		return
-	}
-	rawjson.Each(schema, func(key string, value json.RawMessage) bool {
-		switch key {
-		case "description":
-			if depth > 0 {
-				text, _ := rawjson.Text(value)
-				s.texts = append(s.texts, text)
-			}
-		case "properties":
-			rawjson.Each(value, func(property string, inner json.RawMessage) bool {
-				return s.property(property, inner, depth)
-			})
-		case "$defs", "definitions":
-			rawjson.Each(value, func(_ string, inner json.RawMessage) bool {
-				s.read(inner, depth+1)
-				return true
-			})
-		case "items", "additionalProperties":
-			s.read(value, depth+1)
-		case "anyOf", "oneOf", "allOf", "prefixItems":
-			choices, _ := rawjson.Items(value)
-			for _, one := range choices {
-				s.read(one, depth+1)
-			}
-		case "enum":
-			s.enum(value)
-		}
-		return true
-	})
-}
-
-func (s *schemaText) property(name string, schema json.RawMessage, depth int) (more bool) {
-	if s.properties++; s.properties > mostParams {
-		return false
-	}
-	s.names = append(s.names, name)
-	s.read(schema, depth+1)
-	return true
-}
-
-// enum adds the values that are short texts: others are data.
-func (s *schemaText) enum(list json.RawMessage) {
-	values, _ := rawjson.Items(list)
-	for _, raw := range values {
-		if text, ok := rawjson.Text(raw); ok && len(text) <= longestValue && len(s.values) < mostValues {
-			s.values = append(s.values, text)
-		}
-	}
-}
-
-// tags are the tags of a tool: its own, and those that the definition has as tags or, as
-// some frameworks write it, within _meta.
-func tags(info *tool.Info) string {
-	all := info.Tags
-	if !rawjson.Lacks(info.Raw, `"tags"`) {
-		all = append(all[:len(all):len(all)], tagsIn(info.Raw, 0)...)
-	}
-	return strings.Join(all[:min(len(all), mostTags)], " ")
-}
-
-func tagsIn(object json.RawMessage, depth int) (found []string) {
-	rawjson.Each(object, func(key string, value json.RawMessage) bool {
-		switch {
-		case key == "tags":
-			items, _ := rawjson.Items(value)
-			for _, raw := range items {
-				if tag, ok := rawjson.Text(raw); ok && len(tag) <= longestValue {
-					found = append(found, tag)
-				}
-			}
-		case depth == 0 && key == "_meta" || depth == 1:
-			found = append(found, tagsIn(value, depth+1)...)
-		}
-		return true
-	})
-	return found
-}
-
 // EachWord calls emit for the words of a text as the search reads them, in lower case.
 func EachWord(text string, emit func(word string)) { words(apostrophes.Replace(text), emit) }
+
+var apostrophes = strings.NewReplacer("'", "", "’", "")
 
 // IsFiller reports whether a word says nothing about a tool.
 func IsFiller(word string) bool { return filler[word] }

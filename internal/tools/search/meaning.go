@@ -6,47 +6,49 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/definition"
 	"github.com/luanette/luanette/internal/tools/search/meaning"
 )
 
 // Weights and limits of what is read of a tool for its meaning. What is not named counts one.
 const (
-	weightRest       = float32(0.2) // of what follows the first sentence, and of parameters
+	weightRest       = float32(0.3) // of what follows the first sentence, and of parameters
 	weightNamespace  = float32(0.3)
 	longestRest      = 1500
 	shortestSentence = 15
 	longestSentence  = 300
 )
 
-// vectorOf is what a tool means: the sum of its words, each once.
-func vectorOf(info *tool.Info) (v meaning.Vector) {
+// weighed is a text with the weight of its words.
+type weighed struct {
+	text   string
+	weight float32
+}
+
+// meant is what texts mean: the sum of the words that say something and are in the table, each
+// once with its largest weight.
+func meant(texts ...weighed) (v meaning.Vector) {
 	weights := map[int]float32{}
-	add := func(text string, weight float32) {
-		eachMeaning(text, func(row int) { weights[row] = max(weights[row], weight) })
-	}
-	first, rest := firstSentence(strings.Join(strings.Fields(cut(info.Description, longestText)), " "))
-	for _, text := range []string{info.Name, info.Title, first} {
-		add(text, 1)
-	}
-	add(cut(rest, longestRest), weightRest)
-	add(info.Space, weightNamespace)
-	for _, name := range readSchema(info.Input).names {
-		add(name, weightRest)
+	for _, t := range texts {
+		EachWord(t.text, func(word string) {
+			if row, known := meaning.Words.Find(word); known && !filler[word] && !isNumber(word) {
+				weights[row] = max(weights[row], t.weight)
+			}
+		})
 	}
 	for _, row := range slices.Sorted(maps.Keys(weights)) {
-		v.Add(row, weights[row])
+		meaning.Words.Add(&v, row, weights[row])
 	}
 	v.Normalize()
 	return v
 }
 
-// eachMeaning calls use for the words that say something and are in the table.
-func eachMeaning(text string, use func(row int)) {
-	EachWord(text, func(word string) {
-		if row, known := meaning.Find(word); known && !filler[word] && !isNumber(word) {
-			use(row)
-		}
-	})
+// meantBy is what a tool means.
+func meantBy(info *tool.Info) meaning.Vector {
+	first, rest := firstSentence(strings.Join(strings.Fields(cut(info.Description, longestText)), " "))
+	names := strings.Join(definition.ReadSchema(info.Input).Names, " ")
+	return meant(weighed{info.Name, 1}, weighed{info.Title, 1}, weighed{first, 1},
+		weighed{cut(rest, longestRest), weightRest}, weighed{names, weightRest}, weighed{info.Space, weightNamespace})
 }
 
 func firstSentence(text string) (first, rest string) {
@@ -59,17 +61,10 @@ func firstSentence(text string) (first, rest string) {
 	return first, text[len(first):]
 }
 
-// addMeaning adds to the scores how near the tools are to the nearest wording. Special tools
-// must be named, too: much of what they say of themselves is about tools in general.
+// addMeaning adds to the scores how near the tools are to the nearest wording.
 func (s *search) addMeaning(scores []float32, texts []string) {
-	near := make([]float32, s.tools)
-	for _, text := range texts {
-		query := vectorOfQuery(text)
-		s.raiseNearness(near, &query)
-	}
-	if s.near = slices.Max(append(near, 0)); s.near == 0 {
-		return
-	}
+	near := s.nearness(texts)
+	s.near = slices.Max(append(near, 0))
 	for n := range s.parts {
 		p := &s.parts[n]
 		for i := range p.Tools {
@@ -80,29 +75,21 @@ func (s *search) addMeaning(scores []float32, texts []string) {
 	}
 }
 
-// vectorOfQuery is what a wording means: the sum of its words, each once.
-func vectorOfQuery(text string) (v meaning.Vector) {
-	seen := map[int]bool{}
-	eachMeaning(text, func(row int) {
-		if !seen[row] {
-			seen[row] = true
-			v.Add(row, 1)
-		}
-	})
-	v.Normalize()
-	return v
-}
-
-// raiseNearness raises how near the tools are to how near they are to the query.
-func (s *search) raiseNearness(near []float32, query *meaning.Vector) {
-	for n := range s.parts {
-		p := &s.parts[n]
-		for i := range p.Index.vectors {
-			if at := s.offsets[n] + i; !p.Special || s.named[at] {
-				near[at] = max(near[at], query.Dot(&p.Index.vectors[i]))
+// nearness is how near each tool is to the nearest wording. Special tools must be named, too:
+// much of what they say of themselves is about tools in general.
+func (s *search) nearness(texts []string) []float32 {
+	near := make([]float32, s.tools)
+	for _, text := range texts {
+		query := meant(weighed{text, 1})
+		for n, p := range s.parts {
+			for i := range p.Index.vectors {
+				if at := s.offsets[n] + i; !p.Special || s.named[at] {
+					near[at] = max(near[at], query.Dot(&p.Index.vectors[i]))
+				}
 			}
 		}
 	}
+	return near
 }
 
 // liftExact lifts the tools whose title, or else name, is what is asked for.
@@ -148,10 +135,15 @@ func (s *search) isForeign(texts []string) bool {
 			return
 		}
 		words++
-		_, inTable := meaning.Find(word)
-		if !elsewhere[word] && (inTable || filler[word] || s.lexicon.has(stem(word))) {
+		_, inTable := meaning.Words.Find(word)
+		if !elsewhere[word] && (inTable || filler[word] || s.has(stem(word))) {
 			known++
 		}
 	})
 	return words > 1 && float64(known) <= mostForeign*float64(words)
+}
+
+// has reports whether a word is in a definition.
+func (s *search) has(word string) bool {
+	return slices.ContainsFunc(s.parts, func(p Part) bool { return p.Index.exact(word) != nil })
 }

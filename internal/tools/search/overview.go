@@ -119,27 +119,3 @@ func families(tools []tool.Info) []string {
 	}
 	return found
 }
-
-// distinguish finds the words that tell each hit from its siblings: hits of the same
-// namespace whose names share a word with its name.
-func distinguish(hits []Hit) {
-	names := make([][]string, len(hits))
-	for i := range hits {
-		words(hits[i].Name, func(word string) { names[i] = append(names[i], word) })
-	}
-	for i := range hits {
-		taken := map[string]bool{}
-		for j := range hits {
-			if i != j && hits[i].Space == hits[j].Space && share(names[i], names[j]) {
-				maps.Copy(taken, wordSet(strings.Join(names[j], " ")))
-			}
-		}
-		if len(taken) > 0 {
-			hits[i].Distinct = slices.DeleteFunc(slices.Clone(names[i]), func(word string) bool { return taken[word] })
-		}
-	}
-}
-
-func share(a, b []string) bool {
-	return slices.ContainsFunc(a, func(word string) bool { return slices.Contains(b, word) })
-}

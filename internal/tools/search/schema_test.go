@@ -2,9 +2,7 @@ package search
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/core/tool"
@@ -27,13 +25,11 @@ func TestAllOfADefinitionIsSearched(t *testing.T) {
 		},
 		{Ref: tool.Ref{Space: "x", Name: "out"}, Description: "Does it.", Output: json.RawMessage(`{"properties": {"telephone": {"type": "string"}}}`)},
 	}
-	l := NewLexicon()
 	x := NewIndex(tools, Context{Fields: func(ref tool.Ref) []string {
 		return map[string][]string{"other": {"barometer"}, "out": {"unused"}}[ref.Name]
 	}})
-	l.Add(x)
 	find := func(query string) []string {
-		return found(Run(Query{Texts: []string{query}}, []Part{{Tools: tools, Index: x}}, l))
+		return found(Run(Query{Texts: []string{query}}, []Part{{Tools: tools, Index: x}}))
 	}
 	for query, want := range map[string]string{
 		"titular": "x.op", "invoice": "x.op", "voucher": "x.op", "overdue": "x.op", "warehouse": "x.op", "nickname": "x.op",
@@ -52,7 +48,6 @@ func TestAllOfADefinitionIsSearched(t *testing.T) {
 // tools whose own texts have the word.
 func TestServersAreFoundByWhatTheySay(t *testing.T) {
 	t.Parallel()
-	l := NewLexicon()
 	a, b := []tool.Info{{Ref: tool.Ref{Space: "a", Name: "query"}, Description: "Query a data source."}},
 		[]tool.Info{{Ref: tool.Ref{Space: "b", Name: "query"}, Description: "Query a data source."}, {Ref: tool.Ref{Space: "b", Name: "dashboard_list"}, Description: "Lists."}}
 	parts := []Part{
@@ -60,38 +55,20 @@ func TestServersAreFoundByWhatTheySay(t *testing.T) {
 		{Tools: b, Index: NewIndex(b, Context{})},
 	}
 	for query, want := range map[string]string{"query Grafana": "a.query", "dashboards": "b.dashboard_list"} {
-		if got := found(Run(Query{Texts: []string{query}}, parts, l)); len(got) < 2 || got[0] != want {
+		if got := found(Run(Query{Texts: []string{query}}, parts)); len(got) < 2 || got[0] != want {
 			t.Errorf("%s: found %v", query, got)
 		}
 	}
 }
 
-// TestSchemasAreLimited checks that huge schemas give no more text than the limits allow.
-func TestSchemasAreLimited(t *testing.T) {
-	t.Parallel()
-	var many strings.Builder
-	for i := range 2000 {
-		fmt.Fprintf(&many, `"p%d": {"enum": ["v%d"]},`, i, i)
-	}
-	s := readSchema(json.RawMessage(`{"properties": {` + strings.TrimSuffix(many.String(), ",") + `}}`))
-	if len(s.names) != mostParams || len(s.values) != mostValues {
-		t.Errorf("%d names, %d values", len(s.names), len(s.values))
-	}
-	deep := strings.Repeat(`{"properties": {"a": `, 50) + "{}" + strings.Repeat("}}", 50)
-	if s := readSchema(json.RawMessage(deep)); len(s.names) != deepestSchema+1 {
-		t.Errorf("%d names", len(s.names))
-	}
-}
-
 func TestUsedToolsComeFirst(t *testing.T) {
 	t.Parallel()
-	l := NewLexicon()
-	parts := []Part{partOf(l, sample...)}
+	parts := []Part{partOf(sample...)}
 	use := func(word, name string, weight float64) Use {
 		return Use{Word: word, Ref: tool.Ref{Space: "math", Name: name}, Weight: weight}
 	}
 	for query, want := range map[string]string{"reckon": "math.add", "reckon numbers": "math.add", "two factor": "math.two_factor", "read file": "fs.read_file"} {
-		r := Run(Query{Texts: []string{query}, Used: []Use{use("reckon", "add", 1), use("number", "add", 1), use("factor", "add", 1), use("file", "gone", 1)}}, parts, l)
+		r := Run(Query{Texts: []string{query}, Used: []Use{use("reckon", "add", 1), use("number", "add", 1), use("factor", "add", 1), use("file", "gone", 1)}}, parts)
 		if got := found(r); len(got) == 0 || got[0] != want {
 			t.Errorf("%s: found %v", query, got)
 		}

@@ -11,9 +11,9 @@ import (
 
 // The score of a tool is
 //
-//	words / most words + shareMeaning · nearness / most nearness
+//	words / most words + shareMeaning · nearness / most nearness + shareUse · use³
 //
-// each times what the tool is liked whatever is asked: its priority, and less if it is
+// the first two times what the tool is liked whatever is asked: its priority, and less if it is
 // deprecated. A tool whose title, or else name, is the query comes before all others.
 //
 // words is BM25 over the fields of the definition (index.go), summed over the words of the
@@ -24,11 +24,14 @@ import (
 //
 // nearness is the cosine between what the query and the tool mean (meaning.go).
 //
+// use is how much of the query stood in searches after which the caller used the tool (usage.go).
+//
 // Of several wordings the words are merged, half the best and half the average, and the
 // nearest one counts.
 const (
-	shareMeaning = float32(0.5) // tuned with the sets tuning, heldout and everyday of bench/search
-	liftOfExact  = float32(2)   // more than the rest can be, but for priorities
+	shareMeaning = float32(0.6) // tuned with the sets tuning, heldout and everyday of bench/search
+	shareUse     = float32(1)
+	liftOfExact  = float32(3) // more than the rest can be, but for priorities
 
 	leastAlone = float32(0.4) // nearness of a tool that shares no word with the query
 
@@ -39,7 +42,7 @@ const (
 
 // Weights and limits of scores.
 const (
-	factorVague     = float32(0.5) // of a special tool of which no specific word matched
+	factorVague     = float32(0.5) // of a special tool of which no word matched that says what it is about
 	weightNamed     = float32(1.2) // of a word that says what the tool is about: more than a mention in its description
 	coverageMinimum = float32(0.3) // of a score when almost no word matched
 	mostQueryWords  = 24
@@ -52,7 +55,6 @@ func (s *search) score(text string) []float32 {
 	if len(wanted) == 0 {
 		return nil
 	}
-	s.share = s.shareOf(wanted)
 	probes := make([]probe, len(wanted))
 	total, asked := float32(0), float32(0)
 	for i, t := range wanted {
@@ -77,8 +79,7 @@ func (s *search) scorePart(n int, scores []float32, probes []probe, total float3
 	for i := range probes {
 		p.Index.add(&probes[i], n, sum)
 	}
-	query := s.ask(n, probes)
-	defer s.answered(n, probes)
+	asked := p.Index.asked(probes, n)
 	for i := range scores {
 		if scores[i] == 0 {
 			continue
@@ -86,11 +87,11 @@ func (s *search) scorePart(n int, scores []float32, probes []probe, total float3
 		m := &sum.matched[i]
 		covered = max(covered, m.covered)
 		scores[i] *= coverageMinimum + (1-coverageMinimum)*m.covered/total
-		scores[i] *= s.aptness(n, i, query, m.covered/total)
+		scores[i] *= p.Index.aptness(i, asked, m.covered/total)
 		if p.Index.names[i] == whole {
-			m.specific, m.named = true, true
+			m.named = true
 		}
-		if p.Special && !m.specific {
+		if p.Special && !m.named {
 			scores[i] *= factorVague
 		}
 		s.named[s.offsets[n]+i] = s.named[s.offsets[n]+i] || m.named
@@ -107,12 +108,11 @@ type sums struct {
 
 // matched is what of a query has matched a tool.
 type matched struct {
-	covered  float32 // importance of the terms
-	specific bool    // one of them is specific and stands in the tool as it was typed
-	named    bool    // one of them is a noun and says what the tool is about
-	factor   float32 // of the strongest match of the probe under way
-	gain     float32
-	all      float32 // gain of all matches of the probe under way
+	covered float32 // importance of the terms
+	named   bool    // one of them is a noun and says what the tool is about
+	factor  float32 // of the strongest match of the probe under way
+	gain    float32
+	all     float32 // gain of all matches of the probe under way
 }
 
 // shareOthers is how much the weaker matches of a probe count.
@@ -126,27 +126,13 @@ func (x *Index) add(p *probe, part int, sum sums) {
 		for _, post := range x.postings[m.word] {
 			t := &sum.matched[post.tool]
 			t.meet(m.factor, post.weight*m.gain)
-			if m.factor == 1 {
-				t.tell(p, post.weight)
-			}
+			t.named = t.named || m.factor == 1 && p.noun && post.weight >= weightNamed
 		}
-	}
-	var used []used
-	if p.used != nil {
-		used = p.used[part]
-	}
-	for _, u := range used {
-		t := &sum.matched[u.tool]
-		t.meet(1, u.gain)
-		t.specific, t.named = true, true
 	}
 	for _, m := range matches {
 		for _, post := range x.postings[m.word] {
 			sum.finish(post.tool, p.importance)
 		}
-	}
-	for _, u := range used {
-		sum.finish(u.tool, p.importance)
 	}
 }
 
@@ -156,12 +142,6 @@ func (m *matched) meet(factor, gain float32) {
 	if gain > m.gain {
 		m.factor, m.gain = factor, gain
 	}
-}
-
-// tell notes what an exact match tells about the tool.
-func (m *matched) tell(p *probe, weight float32) {
-	m.specific = m.specific || p.specific
-	m.named = m.named || p.noun && weight >= weightNamed
 }
 
 // finish adds the matches of the probe under way to a tool's score, once.
@@ -190,8 +170,6 @@ func agedOf(info *tool.Info) float32 {
 // Weights and limits of matches.
 const (
 	factorPrefix   = float32(0.7) // a word that matches by its beginning
-	factorOuter    = float32(0.7) // a word that is not about the tool itself
-	factorAround   = float32(0.3) // of the importance of a word that is about no tool itself
 	factorEdit     = float32(0.6) // per edit
 	mostExpansions = 64           // indexed words that one query word may match, per namespace
 	shortestPrefix = 2
@@ -201,10 +179,8 @@ const (
 // counts.
 type probe struct {
 	matches    [][]match
-	used       [][]used // nil: no tool was used after searches with it
 	importance float32
-	noun       bool // it is no verb of tools
-	specific   bool // nor a word that says little
+	noun       bool // it says something, and is no verb of tools
 }
 
 // match is an indexed word that the term matches.
@@ -217,72 +193,53 @@ type match struct {
 // probe looks a term up, and says how much it counts.
 func (s *search) probe(t term, prefixed bool) probe {
 	p := probe{matches: make([][]match, len(s.parts))}
-	p.noun = t.stem != "" && !vocabulary().verbs[t.stem]
-	p.specific = p.noun && t.weight == 1
-	found, around := s.lookUp(&p, t, prefixed)
-	switch { // words that no tool contains are data
-	case found:
+	p.noun = t.stem != "" && t.weight == 1 && !vocabulary().verbs[t.stem]
+	if s.lookUp(&p, t, prefixed) { // words that no tool contains are data
 		p.importance = t.weight
-	case around:
-		p.importance = t.weight * factorAround
 	}
 	return p
 }
 
-// lookUp adds what a term matches: the term as it is, as a beginning if it may be one, other
-// words of the same meaning, and if nothing matches, words with typing mistakes. It reports
-// whether tools are about it, and whether it stands around them, as in the names of servers.
-func (s *search) lookUp(p *probe, t term, prefixed bool) (found, around bool) {
-	holders := s.typed(p, t, prefixed)
-	begins := prefixed && slices.ContainsFunc(p.matches, func(m []match) bool { return len(m) > 0 })
-	found = s.alike(p, t) || holders > 0 || begins
-	found = s.learned(p, t, holders) || found
-	around = s.around(p, t, holders)
-	if !found && !around && t.stem != "" {
-		found = s.misspelt(p, t)
-	}
-	return found, around
+// lookUp adds what a term matches, and reports whether there is anything: the term as it is, as
+// a beginning if it may be one, other words of the same meaning, and if nothing matches, words
+// with typing mistakes.
+func (s *search) lookUp(p *probe, t term, prefixed bool) bool {
+	found := s.typed(p, t, prefixed)
+	found = s.alike(p, t) || found
+	return found || t.stem != "" && s.misspelt(p, t)
 }
 
-// typed adds the word itself, and words that begin with it if it may be a beginning. It
-// returns how many tools hold the word.
-func (s *search) typed(p *probe, t term, prefixed bool) (holders int) {
+// typed adds the word itself, and words that begin with it if it may be a beginning or is none of
+// the words. It reports whether the word is there or may be a beginning.
+func (s *search) typed(p *probe, t term, prefixed bool) (found bool) {
 	if t.stem == "" {
-		return 0
+		return false
 	}
-	holders = s.collect(p, t.weight, 1, func(x *Index) []int { return x.exact(t.stem) }, 0)
+	holders := s.collect(p, t.weight, 1, func(x *Index) []int { return x.exact(t.stem) }, 0)
 	if (prefixed || holders == 0) && len(t.stem) >= shortestPrefix {
-		s.collect(p, t.weight, factorPrefix, func(x *Index) []int { return x.beginning(t.stem) }, holders)
+		found = s.collect(p, t.weight, factorPrefix, func(x *Index) []int { return x.beginning(t.stem) }, holders) > 0 && prefixed
 	}
-	return holders
-}
-
-// around adds the word where it is not about the tools themselves, and reports whether
-// there is such a place.
-func (s *search) around(p *probe, t term, holders int) bool {
-	return t.stem != "" && s.collect(p, t.weight, factorOuter, func(x *Index) []int { return x.exact(outer + t.stem) }, holders) > 0
+	return holders > 0 || found
 }
 
 // alike adds the words that mean about the same, and reports whether there are any.
 func (s *search) alike(p *probe, t term) (found bool) {
-	for _, other := range t.means[:min(len(t.means), mostRelated)] {
+	for _, other := range t.means {
 		found = s.collect(p, t.weight, other.factor, func(x *Index) []int { return x.exact(other.stem) }, 0) > 0 || found
 	}
 	return found
 }
 
-// misspelt adds the nearest similar words, and reports whether there are any.
+// misspelt adds the words with the fewest typing mistakes, and reports whether there are any.
 func (s *search) misspelt(p *probe, t term) bool {
-	used, holders := 0, 0
-	for _, candidate := range s.lexicon.near(t) {
-		factor := float32(math.Pow(float64(factorEdit), float64(candidate.edits)))
-		found := s.collect(p, t.weight, factor, func(x *Index) []int { return x.exact(candidate.word) }, 0)
-		holders += found
-		if used += min(found, 1); used == mostExpansions {
-			break
+	factor := float32(1)
+	for edits := range editsAllowed(len(t.typed)) {
+		factor *= factorEdit
+		if s.collect(p, t.weight, factor, func(x *Index) []int { return x.misspelt(t, edits+1) }, 0) > 0 {
+			return true
 		}
 	}
-	return holders > 0
+	return false
 }
 
 // collect adds what find finds in each part, and returns how many tools hold it. It counts
@@ -313,7 +270,6 @@ const (
 	titleMinimum = float32(0.75) // of a score when the query asks for nothing of the title
 	factorTitle  = float32(2)    // of a title that says what the query says, and no more
 	weightVerb   = float32(0.75) // of a verb in a title, compared with a noun
-	shareUsed    = float32(0.5)  // of its title that counts as asked for, of a tool that was used after one of the words
 
 	factorDeprecated = float32(0.5)
 )
@@ -345,40 +301,28 @@ func (x *Index) titleOf(tool int) []titleWord {
 	return x.titles[start:x.ends[tool]]
 }
 
-// ask notes how surely the indexed words of a part are meant by the query. The result is valid
-// until the next call, and answered must be called before that.
-func (s *search) ask(part int, probes []probe) []float32 {
-	if words := len(s.parts[part].Index.words); len(s.asked) < words {
-		s.asked = make([]float32, words)
-	}
+// asked is how surely the words of the index are meant by a query.
+func (x *Index) asked(probes []probe, part int) []float32 {
+	sure := make([]float32, len(x.words))
 	for i := range probes {
 		for _, m := range probes[i].matches[part] {
-			s.asked[m.word] = max(s.asked[m.word], m.factor)
+			sure[m.word] = max(sure[m.word], m.factor)
 		}
 	}
-	return s.asked
-}
-
-// answered clears what ask has noted, of which there is little.
-func (s *search) answered(part int, probes []probe) {
-	for i := range probes {
-		for _, m := range probes[i].matches[part] {
-			s.asked[m.word] = 0
-		}
-	}
+	return sure
 }
 
 // titleShare is how much of a tool's title the query asks for, from 0 to 1: a tool that
 // does just what is asked comes before one that does something more special. Who asks for
 // things need not say that they are to be listed.
-func (x *Index) titleShare(tool int, query []float32) float32 {
+func (x *Index) titleShare(tool int, asked []float32) float32 {
 	sum, total := float32(0), float32(0)
 	for _, t := range x.titleOf(tool) {
 		weight := float32(1)
 		if t.verb {
 			weight = weightVerb
 		}
-		sum += weight * query[t.word]
+		sum += weight * asked[t.word]
 		total += weight
 	}
 	if total == 0 {
@@ -387,14 +331,10 @@ func (x *Index) titleShare(tool int, query []float32) float32 {
 	return sum / total
 }
 
-// aptness is how well a tool fits beyond the words that match: how much of its title the
-// query asks for, or after how much of the query it was used before. covered is how much of
-// the query the tool covers.
-func (s *search) aptness(part, tool int, query []float32, covered float32) float32 {
-	share := s.parts[part].Index.titleShare(tool, query)
-	if used := s.share[[2]uint32{uint32(part), uint32(tool)}]; used > 0 {
-		share = max(share, shareUsed+(1-shareUsed)*used)
-	}
+// aptness is how well a tool fits beyond the words that match, by how much of its title the query
+// asks for. covered is how much of the query the tool covers.
+func (x *Index) aptness(tool int, asked []float32, covered float32) float32 {
+	share := x.titleShare(tool, asked)
 	same := share * covered
 	return (titleMinimum + (1-titleMinimum)*share) * (1 + (factorTitle-1)*same*same*same)
 }

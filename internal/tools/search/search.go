@@ -4,7 +4,6 @@ package search
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -31,9 +30,6 @@ const MostTexts = 5
 type Hit struct {
 	tool.Info
 	Score float64
-	// Distinct are the words of the name that tell it from similar tools of its namespace
-	// among the hits; nil if there are none.
-	Distinct []string
 }
 
 // Result is what a search found.
@@ -60,16 +56,16 @@ type Part struct {
 
 // Run finds tools by their definitions, best first; equal ones are in the order of parts,
 // so that the result is stable.
-func Run(q Query, parts []Part, l *Lexicon) Result {
+func Run(q Query, parts []Part) Result {
 	if q.Limit <= 0 {
 		q.Limit = DefaultHits
 	}
-	s := search{parts: parts, limit: q.Limit, lexicon: l}
+	s := search{parts: parts, limit: q.Limit, used: q.Used}
 	for _, p := range parts {
 		s.offsets = append(s.offsets, s.tools)
 		s.tools += len(p.Tools)
 	}
-	s.used, s.named = s.locate(q.Used), make([]bool, s.tools)
+	s.named = make([]bool, s.tools)
 	return s.run(q.Texts)
 }
 
@@ -78,14 +74,11 @@ type search struct {
 	parts   []Part
 	offsets []int // of each part in a list of all tools
 	tools   int
-	lexicon *Lexicon
 	limit   int
-	used    map[string][][]used   // by word and part
-	named   []bool                // of each tool: a word matched that says what it is about
-	fit     float32               // how much of a text the best tool covers by words, from 0 to 1
-	near    float32               // how near the nearest tool is by meaning
-	asked   []float32             // how surely a word of the part under way is meant
-	share   map[[2]uint32]float32 // of the text under way that a tool was used after, by part and tool
+	used    []Use
+	named   []bool  // of each tool: a word matched that says what it is about
+	fit     float32 // how much of a text the best tool covers by words, from 0 to 1
+	near    float32 // how near the nearest tool is by meaning
 }
 
 func (s *search) run(texts []string) Result {
@@ -102,6 +95,7 @@ func (s *search) run(texts []string) Result {
 	}
 	sum := s.merge(all)
 	s.addMeaning(sum, read)
+	s.addUse(sum, read)
 	s.liftExact(sum, read)
 	return s.result(sum, read)
 }
@@ -124,7 +118,6 @@ func (s *search) result(scores []float32, texts []string) Result {
 	}
 	r.Weak = s.fit < leastFit && s.near < leastNear
 	r.Foreign = r.Weak && s.isForeign(texts)
-	distinguish(r.Hits)
 	r.Spaces = s.spaces(scores, r.Hits)
 	return r
 }
@@ -166,97 +159,39 @@ type term struct {
 	means  []alternative
 }
 
-// weightCommon is the weight of words that say little.
-const weightCommon = float32(0.3)
-
-// token is one word as it stands in a query.
-type token struct {
-	typed, stem string
-	used        bool // by a phrase
-}
-
 // terms are the words and phrases of a query, in their order and at most limit. Words
 // that say nothing are left out unless there is nothing else.
 func terms(query string, limit int) []term {
 	v := vocabulary()
-	tokens := tokenize(query, 4*limit)
+	var typed, stems []string
+	EachWord(query, func(word string) {
+		if len(typed) < 4*limit {
+			typed, stems = append(typed, word), append(stems, stem(word))
+		}
+	})
 	var found, ignored []term
 	seen := map[string]bool{}
-	for i := range tokens {
-		if p := v.phraseAt(tokens, i); p != nil {
-			found = append(found, term{weight: 1, means: p.means})
+	for len(typed) > 0 {
+		length, means := v.longest(stems)
+		one := term{typed: typed[0], stem: stems[0], weight: v.weight(typed[0]), means: means}
+		if length > 1 {
+			one = term{weight: 1, means: means}
 		}
-		t := tokens[i]
-		if t.used || seen[t.stem] {
-			continue
-		}
-		seen[t.stem] = true
-		if one := v.wordTerm(t); one.weight > 0 {
+		typed, stems = typed[length:], stems[length:]
+		switch {
+		case one.stem != "" && seen[one.stem]:
+		case one.weight > 0:
 			found = append(found, one)
-		} else {
+		default:
 			one.weight = 1
 			ignored = append(ignored, one)
 		}
+		seen[one.stem] = true
 	}
 	if len(found) == 0 {
 		found = ignored
 	}
 	return found[:min(len(found), limit)]
-}
-
-func tokenize(query string, limit int) []token {
-	var tokens []token
-	words(apostrophes.Replace(query), func(typed string) {
-		if len(tokens) < limit {
-			tokens = append(tokens, token{typed: typed, stem: stem(typed)})
-		}
-	})
-	return tokens
-}
-
-var apostrophes = strings.NewReplacer("'", "", "’", "")
-
-// wordTerm is a word as a term, of weight 0 if it says nothing.
-func (v *knownWords) wordTerm(t token) term {
-	weight := float32(1)
-	switch {
-	case filler[t.typed] || isNumber(t.typed):
-		weight = 0
-	case v.common[t.typed]:
-		weight = weightCommon
-	}
-	return term{typed: t.typed, stem: t.stem, weight: weight, means: v.single[t.stem]}
-}
-
-// phraseAt returns the longest phrase that begins at a token, and marks its tokens as
-// used; nil if there is none.
-func (v *knownWords) phraseAt(tokens []token, at int) *phrase {
-	if tokens[at].used {
-		return nil
-	}
-	list := v.phrases[tokens[at].stem]
-	for i := range list {
-		p := &list[i]
-		if matchesAt(tokens[at:], p.words) {
-			for j := range p.words {
-				tokens[at+j].used = true
-			}
-			return p
-		}
-	}
-	return nil
-}
-
-func matchesAt(tokens []token, words []string) bool {
-	if len(tokens) < len(words) {
-		return false
-	}
-	for i, word := range words {
-		if tokens[i].stem != word || tokens[i].used {
-			return false
-		}
-	}
-	return true
 }
 
 // normalize makes the best score the given one.

@@ -9,7 +9,7 @@ import (
 )
 
 // partOf makes tools "space.name: description" and their index.
-func partOf(l *Lexicon, lines ...string) Part {
+func partOf(lines ...string) Part {
 	var tools []tool.Info
 	for _, line := range lines {
 		name, text, _ := strings.Cut(line, ": ")
@@ -17,7 +17,6 @@ func partOf(l *Lexicon, lines ...string) Part {
 		tools = append(tools, tool.Info{Ref: tool.Ref{Space: space, Name: name}, Description: text})
 	}
 	x := NewIndex(tools, Context{})
-	l.Add(x)
 	return Part{Tools: tools, Index: x}
 }
 
@@ -42,8 +41,7 @@ var sample = []string{
 
 func TestEverydayWordsFindTools(t *testing.T) {
 	t.Parallel()
-	l := NewLexicon()
-	parts := []Part{partOf(l, sample...)}
+	parts := []Part{partOf(sample...)}
 	for query, want := range map[string]string{
 		"add two numbers":                       "math.add",
 		"get rid of the report":                 "fs.delete_file",
@@ -58,7 +56,7 @@ func TestEverydayWordsFindTools(t *testing.T) {
 		"change the colour":                     "paint.set_color",
 		"who wrote into the files, look for it": "fs.search_files",
 	} {
-		got := found(Run(Query{Texts: []string{query}}, parts, l))
+		got := found(Run(Query{Texts: []string{query}}, parts))
 		if len(got) == 0 || !slices.Contains(strings.Fields(want), got[0]) {
 			t.Errorf("%s: found %v, want %s first", query, got, want)
 		}
@@ -82,41 +80,38 @@ func TestOfPathsAndAddressesTheKindIsSearched(t *testing.T) {
 
 func TestWordingsAreMerged(t *testing.T) {
 	t.Parallel()
-	l := NewLexicon()
-	parts := []Part{partOf(l, sample...)}
-	r := Run(Query{Texts: []string{"qqqq zzzz", "presentation", "create slides"}}, parts, l)
+	parts := []Part{partOf(sample...)}
+	r := Run(Query{Texts: []string{"qqqq zzzz", "presentation", "create slides"}}, parts)
 	if got := found(r); len(got) == 0 || got[0] != "ppt.create_presentation" {
 		t.Errorf("found %v", got)
 	}
 	// What two wordings agree on comes before what one wants.
-	r = Run(Query{Texts: []string{"sheet", "excel workbook", "stock"}}, parts, l)
+	r = Run(Query{Texts: []string{"sheet", "excel workbook", "stock"}}, parts)
 	if got := found(r); len(got) < 2 || got[0] != "excel.read_sheet" || got[1] != "stocks.get_prices" {
 		t.Errorf("found %v", got)
 	}
 	many := append(slices.Repeat([]string{"nothing"}, MostTexts), "presentation")
-	if got := found(Run(Query{Texts: many}, parts, l)); slices.Contains(got, "ppt.create_presentation") {
+	if got := found(Run(Query{Texts: many}, parts)); slices.Contains(got, "ppt.create_presentation") {
 		t.Errorf("more than %d wordings count: %v", MostTexts, got)
 	}
 }
 
 func TestSpecialToolsNeedSpecificWords(t *testing.T) {
 	t.Parallel()
-	l := NewLexicon()
-	own := partOf(l, ".job_list: List the jobs and show their state.", ".session_create: Create a session.")
+	own := partOf(".job_list: List the jobs and show their state.", ".session_create: Create a session.")
 	own.Special = true
-	parts := []Part{own, partOf(l, "shop.list_orders: List what was ordered by customers since the shop was opened.")}
-	if got := found(Run(Query{Texts: []string{"list"}}, parts, l)); !slices.Equal(got, []string{"shop.list_orders"}) {
+	parts := []Part{own, partOf("shop.list_orders: List what was ordered by customers since the shop was opened.")}
+	if got := found(Run(Query{Texts: []string{"list"}}, parts)); !slices.Equal(got, []string{"shop.list_orders"}) {
 		t.Errorf("list: found %v", got)
 	}
-	if got := found(Run(Query{Texts: []string{"list jobs"}}, parts, l)); got[0] != "job_list" {
+	if got := found(Run(Query{Texts: []string{"list jobs"}}, parts)); got[0] != "job_list" {
 		t.Errorf("list jobs: found %v", got)
 	}
 }
 
 func TestQuestionsInOtherLanguages(t *testing.T) {
 	t.Parallel()
-	l := NewLexicon()
-	parts := []Part{partOf(l, sample...)}
+	parts := []Part{partOf(sample...)}
 	for query, want := range map[string]bool{
 		"zeige mir das Wetter von morgen in Berlin bitte": true,
 		"muéstrame el tiempo de mañana en Madrid":         true,
@@ -126,7 +121,7 @@ func TestQuestionsInOtherLanguages(t *testing.T) {
 		"who won the game last night":                     false,
 		"zzzz":                                            false,
 	} {
-		if r := Run(Query{Texts: []string{query}}, parts, l); r.Foreign != want {
+		if r := Run(Query{Texts: []string{query}}, parts); r.Foreign != want {
 			t.Errorf("%s: foreign is %v, weak %v, found %v", query, r.Foreign, r.Weak, found(r))
 		}
 	}
@@ -135,18 +130,16 @@ func TestQuestionsInOtherLanguages(t *testing.T) {
 // TestNumbersAreValues checks that a number of a question finds no name that has it.
 func TestNumbersAreValues(t *testing.T) {
 	t.Parallel()
-	l := NewLexicon()
-	parts := []Part{partOf(l, append(sample, "cars.rental_3_find: Find cars.", "math.product: Multiplication of numbers.")...)}
-	if got := found(Run(Query{Texts: []string{"multiplication of 3 and 2"}}, parts, l)); len(got) == 0 || got[0] != "math.product" || slices.Contains(got, "cars.rental_3_find") {
+	parts := []Part{partOf(append(sample, "cars.rental_3_find: Find cars.", "math.product: Multiplication of numbers.")...)}
+	if got := found(Run(Query{Texts: []string{"multiplication of 3 and 2"}}, parts)); len(got) == 0 || got[0] != "math.product" || slices.Contains(got, "cars.rental_3_find") {
 		t.Errorf("found %v", got)
 	}
 }
 
 func TestNameOfAServerThatSaysNothing(t *testing.T) {
 	t.Parallel()
-	l := NewLexicon()
-	parts := []Part{partOf(l, "everything.echo: Echoes a message.", "cache.flush: Delete everything.")}
-	if got := found(Run(Query{Texts: []string{"everything"}}, parts, l)); !slices.Equal(got, []string{"cache.flush"}) {
+	parts := []Part{partOf("everything.echo: Echoes a message.", "cache.flush: Delete everything.")}
+	if got := found(Run(Query{Texts: []string{"everything"}}, parts)); !slices.Equal(got, []string{"cache.flush"}) {
 		t.Errorf("found %v", got)
 	}
 }

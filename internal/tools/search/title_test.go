@@ -32,9 +32,8 @@ func repository() []tool.Info {
 
 func TestTitles(t *testing.T) {
 	t.Parallel()
-	l, tools := NewLexicon(), repository()
+	tools := repository()
 	x := NewIndex(tools, Context{})
-	l.Add(x)
 	for query, want := range map[string]string{
 		"list pull requests":      "git.pulls_list",
 		"List all pull requests":  "git.pulls_list",
@@ -44,11 +43,11 @@ func TestTitles(t *testing.T) {
 		"labels of an issue":      "git.labels_list",
 		"add a label to an issue": "git.labels_add",
 	} {
-		if got := found(Run(Query{Texts: []string{query}}, []Part{{Tools: tools, Index: x}}, l)); got[0] != want {
+		if got := found(Run(Query{Texts: []string{query}}, []Part{{Tools: tools, Index: x}})); got[0] != want {
 			t.Errorf("%s: found %v, want %s first", query, got, want)
 		}
 	}
-	got := found(Run(Query{Texts: []string{"list pull requests"}, Limit: 4}, []Part{{Tools: tools, Index: x}}, l))
+	got := found(Run(Query{Texts: []string{"list pull requests"}, Limit: 4}, []Part{{Tools: tools, Index: x}}))
 	if got[1] != "git.orgs_list_pulls" || got[3] != "git.pulls_list_old" && got[2] != "git.pulls_list_old" {
 		t.Errorf("found %v: what needs more, and what is deprecated, comes later", got)
 	}

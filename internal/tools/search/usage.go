@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/lazyregexp"
@@ -14,12 +15,8 @@ type Use struct {
 	Weight float64 // how often, less for what is long ago
 }
 
-// Weights of what was learned from use. Often used words weigh about as much as words of
-// the tool's name, never more.
-const (
-	weightUsed     = 1.8
-	saturationUsed = 1.2
-)
+// saturationUsed is how soon further uses of a tool stop counting.
+const saturationUsed = 0.2
 
 // Limits of the words that may be learned.
 const (
@@ -54,83 +51,38 @@ func isData(word string) bool {
 // isNumber reports whether a word is a value rather than a word.
 func isNumber(word string) bool { return strings.Trim(word, "0123456789") == "" }
 
-// used is a tool of a part that was called after searches with a term.
-type used struct {
-	tool   uint32
-	weight float32
-	gain   float32
-}
-
-// locate finds the tools that were used, by word and part. Most callers have used few.
-func (s *search) locate(uses []Use) map[string][][]used {
-	if len(uses) == 0 {
-		return nil
+// addUse adds to the scores how much of the nearest wording stood in searches after which a tool
+// was called.
+func (s *search) addUse(scores []float32, texts []string) {
+	if len(s.used) == 0 {
+		return
 	}
-	wanted := map[tool.Ref][]Use{}
-	for _, u := range uses {
-		if u.Weight > 0 {
-			wanted[u.Ref] = append(wanted[u.Ref], u)
+	used := map[tool.Ref]float32{}
+	for _, text := range texts {
+		for ref, share := range usedAfter(text, s.used) {
+			used[ref] = max(used[ref], share)
 		}
 	}
-	found := map[string][][]used{}
 	for n, p := range s.parts {
 		for i := range p.Tools {
-			for _, u := range wanted[p.Tools[i].Ref] {
-				if found[u.Word] == nil {
-					found[u.Word] = make([][]used, len(s.parts))
-				}
-				weight := float32(weightUsed * u.Weight / (u.Weight + saturationUsed))
-				found[u.Word][n] = append(found[u.Word][n], used{tool: uint32(i), weight: weight})
+			if share := used[p.Tools[i].Ref]; share > 0 {
+				at := s.offsets[n] + i
+				scores[at] += shareUse * share * share * share
+				s.named[at], s.fit = true, max(s.fit, share)
 			}
 		}
 	}
-	return found
 }
 
-// shareOf is how much of a query, by the weight of its words, a tool was used after. A tool
-// that was used after the same query counts in full, one that only shares a word of it
-// little.
-func (s *search) shareOf(wanted []term) map[[2]uint32]float32 {
-	if len(s.used) == 0 {
-		return nil
-	}
-	total := float32(0)
-	share := map[[2]uint32]float32{}
-	for _, t := range wanted {
-		if t.stem == "" {
-			continue
+// usedAfter is how many of the words of a text stood in searches after which tools were called,
+// from 0 to 1.
+func usedAfter(text string, uses []Use) map[tool.Ref]float32 {
+	words := Words([]string{text})
+	share := map[tool.Ref]float32{}
+	for _, u := range uses {
+		if u.Weight > 0 && slices.Contains(words, u.Word) {
+			share[u.Ref] += float32(u.Weight/(u.Weight+saturationUsed)) / float32(len(words))
 		}
-		total += t.weight
-		for n, part := range s.used[t.stem] {
-			for _, u := range part {
-				share[[2]uint32{uint32(n), u.tool}] += t.weight
-			}
-		}
-	}
-	for key := range share {
-		share[key] /= total
 	}
 	return share
-}
-
-// learned adds the tools that were used after searches with the term, and reports whether
-// there are any. holders is how many tools hold the word in their definitions.
-func (s *search) learned(p *probe, t term, holders int) bool {
-	byPart := s.used[t.stem]
-	if t.stem == "" || byPart == nil {
-		return false
-	}
-	count := 0
-	for _, part := range byPart {
-		count += len(part)
-	}
-	rare := t.weight * rarity(s.tools, max(holders, count))
-	p.used = make([][]used, len(byPart))
-	for n, part := range byPart {
-		for _, u := range part {
-			u.gain = u.weight * rare * s.share[[2]uint32{uint32(n), u.tool}]
-			p.used[n] = append(p.used[n], u)
-		}
-	}
-	return true
 }

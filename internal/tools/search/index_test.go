@@ -1,25 +1,20 @@
 package search
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 )
 
-func TestLexiconForgetsUnusedWords(t *testing.T) {
+func TestTypingMistakes(t *testing.T) {
 	t.Parallel()
-	l := NewLexicon()
-	living := []Part{{Index: &Index{words: []string{"telescope", "violin"}}}}
-	l.add(living[0].Index.words)
-	for i := range 60_000 {
-		l.add([]string{fmt.Sprintf("gone%d", i)})
-	}
-	l.Prune(living)
-	if !slices.Equal(l.words, living[0].Index.words) || len(l.known) != 2 || len(l.outlines) != 2 {
-		t.Errorf("%d words are left", len(l.words))
-	}
-	if got := l.near(term{typed: "telescpoe", stem: "telescpo"}); len(got) != 1 || got[0] != (nearWord{"telescope", 1}) {
-		t.Errorf("near = %v", got)
+	parts := []Part{partOf(sample...)}
+	for query, want := range map[string]string{
+		"naviagte": "browser.navigate", "excell": "excel.read_sheet", "repostories": "git.list_repositories", "colour": "paint.set_color", "xxcel": "",
+	} {
+		got := found(Run(Query{Texts: []string{query}}, parts))
+		if want == "" && len(got) > 0 || want != "" && (len(got) == 0 || got[0] != want) {
+			t.Errorf("%s: found %v, want %q", query, got, want)
+		}
 	}
 }
 
@@ -51,8 +46,7 @@ func TestStem(t *testing.T) {
 	for _, same := range [][]string{
 		{"file", "files"}, {"query", "queries"}, {"create", "creates", "creating", "created"}, {"read", "reading", "reads"},
 		{"run", "running", "runs"}, {"match", "matches"}, {"generate", "generated"}, {"class", "classes"}, {"box", "boxes"},
-		{"translate", "translation"}, {"colour", "color"}, {"analyse", "analyze"}, {"organise", "organize", "organisation", "organization"},
-		{"catalog", "catalogue"}, {"cancelled", "canceled", "cancel"}, {"licence", "license"},
+		{"translate", "translation"},
 	} {
 		for _, word := range same[1:] {
 			if stem(word) != stem(same[0]) {
