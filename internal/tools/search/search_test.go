@@ -130,9 +130,12 @@ func TestQuestionsInOtherLanguages(t *testing.T) {
 // TestNumbersAreValues checks that a number of a question finds no name that has it.
 func TestNumbersAreValues(t *testing.T) {
 	t.Parallel()
-	parts := []Part{partOf(append(sample, "cars.rental_3_find: Find cars.", "math.product: Multiplication of numbers.")...)}
-	if got := found(Run(Query{Texts: []string{"multiplication of 3 and 2"}}, parts)); len(got) == 0 || got[0] != "math.product" || slices.Contains(got, "cars.rental_3_find") {
-		t.Errorf("found %v", got)
+	for _, calculator := range []string{"math.product: Multiplication of numbers.", "math.calculate: Evaluates the given expression."} {
+		parts := []Part{partOf(append(sample, "cars.rental_3_find: Find cars.", "buses_3.buy_bus_ticket: Buy tickets.", calculator)...)}
+		got := found(Run(Query{Texts: []string{"multiplication of 3 and 2"}}, parts))
+		if want, _, _ := strings.Cut(calculator, ":"); len(got) == 0 || got[0] != want || slices.Contains(got, "cars.rental_3_find") {
+			t.Errorf("found %v, want %s", got, want)
+		}
 	}
 }
 
