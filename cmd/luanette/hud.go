@@ -39,10 +39,10 @@ type hudCommand struct {
 
 // Help is shown by `luanette hud --help`.
 func (hudCommand) Help() string {
-	return `A live dashboard of a running server: its servers, tools, approvals, jobs, calls,
-traces and log. Keys are those of k9s: 1 to 9 and :servers, :jobs, … show a list,
+	return `A live dashboard of a running server: what agents do, its servers, tools, approvals,
+jobs, calls, traces and log. Keys are those of k9s: 0 to 9 and :servers, :jobs, … show a list,
 / filters it, Enter opens a row, Esc goes back, Shift and a letter sort. a and d
-decide approvals, r reconnects a server, l shows what it writes to standard error,
+decide approvals, u undoes a job, r reconnects a server, l shows what it writes to standard error,
 t its traces, s opens the REPL. ? shows all keys; the mouse works, too.
 
 It needs only the server's address, so it works from other machines and over SSH.

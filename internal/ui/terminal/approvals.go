@@ -105,8 +105,8 @@ func (a *approval) row(now time.Time) row {
 
 // asker is the script or the job that asks.
 func (a *approval) asker() plain {
-	if a.Job != "" {
-		return "job " + beginning(a.Job)
+	if a.Script == "job "+a.Job {
+		return namelessScript
 	}
 	return a.Script
 }

@@ -85,6 +85,21 @@ func newFakeServer(t *testing.T) *fakeServer {
 				map[string]any{"span_id": "3", "parent_id": "2", "name": "tools/call read_file", "start": noon.Add(800 * time.Microsecond), "duration_ns": 1_600_000, "failed": true, "error": "no such file"},
 			},
 		},
+		"/api/v1/activity": map[string]any{"sessions": []any{
+			map[string]any{"id": "session:5f", "who": "k1", "name": "laptop", "agent": "claude-code 2.1.4", "title": "a note about milk", "latest": noon, "calls": 2, "failed": 1, "asked": 1},
+			map[string]any{"id": "job:job-1", "who": "k1", "name": "laptop", "title": "import", "latest": noon.Add(-time.Hour), "calls": 1},
+		}},
+		"/api/v1/activity/session:5f": map[string]any{
+			"session": map[string]any{"id": "session:5f", "title": "a note about milk"}, "steps": []any{
+				map[string]any{"id": "s1", "at": noon.Add(-time.Minute), "tool": "search_tools", "args": map[string]any{"query": "a note about milk"}, "took_us": 4000, "result": map[string]any{"tools": []any{}}},
+				map[string]any{"id": "s2", "at": noon.Add(-30 * time.Second), "tool": "execute_code", "args": map[string]any{"code": "return 1"}, "took_us": 72_000_000, "waited_us": 70_000_000, "trace": "4bf92f3577b34da6a3ce929d0e0e4736"},
+				map[string]any{"id": "s3", "parent": "s2", "at": noon.Add(-20 * time.Second), "tool": "files.read_file", "args": map[string]any{"path": "milk.txt"}, "error": "upstream", "message": "no such file", "took_us": 2000, "job": "job-1"},
+				map[string]any{"id": "s4", "at": noon, "tool": "files.write_file", "decision": "ask", "approval": "a1", "args": map[string]any{"path": "a.txt"}, "took_us": 90},
+			}},
+		"job_undo": map[string]any{"status": "waiting", "approval_id": "u1", "steps": []any{
+			map[string]any{"step": 2, "change": "files.write_file{path = \"a.txt\"}", "tool": "files.write_file"},
+			map[string]any{"step": 1, "change": "mail.send{}", "problem": "nothing undoes it"},
+		}},
 		"/health": map[string]any{"status": "healthy"},
 	}}
 	mux := http.NewServeMux()
@@ -260,8 +275,16 @@ func openTerminal() (line, tty *os.File, err error) {
 	return os.NewFile(uintptr(fd), "line"), tty, err
 }
 
-// open starts the dashboard on a terminal of a size.
+// open starts the dashboard on a terminal of a size, and shows the overview.
 func (s *fakeServer) open(width, height int) *user {
+	s.t.Helper()
+	p := s.start(width, height)
+	p.types("0")
+	return p
+}
+
+// start starts the dashboard on a terminal of a size.
+func (s *fakeServer) start(width, height int) *user {
 	s.t.Helper()
 	line, tty, err := openTerminal()
 	if err != nil {

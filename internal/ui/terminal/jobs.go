@@ -38,7 +38,10 @@ func loadJobs(ctx context.Context, s *server, _ time.Time) (store, error) {
 	return func(b *state) { b.Jobs = response.Jobs }, err
 }
 
-func (j *job) title() plain { return cmp.Or(j.Name, j.ID) }
+func (j *job) title() plain { return cmp.Or(j.Name, namelessScript) }
+
+// namelessScript stands for a script that nobody gave a name.
+const namelessScript = plain("a script without a name")
 
 func (j *job) active() bool {
 	return j.Status == pending || j.Status == "running" || j.Status == "waiting"
@@ -149,8 +152,7 @@ func (s *server) jobText(ctx context.Context, id string) (body, error) {
 }
 
 func (j *job) facts(now time.Time) []styled {
-	all := slices.Concat(field("id", j.ID), field("status", j.Status), field("script", j.Script), field("creator", j.Creator),
-		field("tags", strings.Join(texts(j.Tags), ", ")), field("message", j.Message))
+	all := slices.Concat(field("status", j.Status), field("creator", j.Creator), field("tags", strings.Join(texts(j.Tags), ", ")), field("message", j.Message))
 	if j.Status == "running" {
 		all = append(all, field("progress", progressBar(j.Progress))...)
 	}
@@ -160,7 +162,7 @@ func (j *job) facts(now time.Time) []styled {
 	if j.Error != nil {
 		all = slices.Concat(all, coloured(field("error", j.Error.Message), red), field("hint", j.Error.Hint))
 	}
-	return all
+	return slices.Concat(all, field("id", j.ID), field("script", j.Script))
 }
 
 // journalStep is an effect of a job as job_journal returns it.
@@ -225,7 +227,7 @@ func (s *server) output(ctx context.Context, id string) ([]styled, error) {
 }
 
 func (jobsView) actions(scope) []action {
-	return []action{{key: "l", does: "output", do: (*model).showOutput}, {key: "t", does: "trace", do: (*model).jobTrace}, {key: "c", does: "cancel", do: (*model).cancelJob}}
+	return []action{{key: "l", does: "output", do: (*model).showOutput}, {key: "t", does: "trace", do: (*model).jobTrace}, {key: "c", does: "cancel", do: (*model).cancelJob}, {key: "u", does: "undo", do: (*model).undoJob}}
 }
 
 // showOutput follows what a job prints.

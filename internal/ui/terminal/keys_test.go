@@ -79,7 +79,7 @@ func TestCommands(t *testing.T) {
 	p.types(":jobs calls\x17\x17tr")
 	p.waitFor(":tr▏  traces")
 	p.types("\x15")
-	p.waitFor(":▏  overview servers tools")
+	p.waitFor(":▏  overview activity servers tools")
 	p.types("\x1b")
 	p.waitFor("? help")
 	p.types(":x\x7f\x7f") // the second one closes the prompt
@@ -152,7 +152,7 @@ func TestMouse(t *testing.T) {
 	p.waitFor("›import")
 	p.types("\x1b[<65;5;15M") // wheel over the calls
 	p.waitFor("›12:00:02")
-	p.types(click("15", "2")) // a tab
+	p.types(click("22", "2")) // a tab
 	p.waitFor("›search")
 	p.types(click("3", "4")) // the title of a column
 	p.waitOrder("Name↑", "db", "files", "search")

@@ -41,7 +41,7 @@ type message struct {
 }
 
 func newModel(ctx context.Context, s *server, now func() time.Time, shell func(context.Context) error) *model {
-	return &model{ctx: ctx, server: s, shell: shell, now: now, width: 80, height: 24, pages: []page{newOverview()}}
+	return &model{ctx: ctx, server: s, shell: shell, now: now, width: 80, height: 24, pages: []page{activityPage()}}
 }
 
 // Messages that the model sends to itself.
@@ -103,6 +103,10 @@ func (m *model) updateServer(msg tea.Msg) tea.Cmd {
 	case toolsFound:
 		m.state.addFound(msg.tools)
 		m.showError(msg.err)
+	case found:
+		return m.onFound(msg)
+	case undoPlanned:
+		return m.showUndo(msg)
 	case jobStarted:
 		return m.showStarted(msg)
 	case actionDone:
@@ -144,9 +148,12 @@ func (m *model) shown() *state {
 // actionTimeout is how long an action may take.
 const actionTimeout = 30 * time.Second
 
-// views are all tables, in the order of their keys; 1 is the overview.
+// activityPage is what is shown first.
+func activityPage() page { return &table{view: activityView{}} }
+
+// views are all tables, in the order of their keys from 1; 0 is the overview.
 func views() []view {
-	return []view{serversView{}, toolsView{}, approvalsView{}, jobsView{}, callsView{}, tracesView{}, logView{}, nodesView{}}
+	return []view{activityView{}, serversView{}, toolsView{}, approvalsView{}, jobsView{}, callsView{}, tracesView{}, logView{}, nodesView{}}
 }
 
 // key handles a key press.
@@ -187,8 +194,8 @@ func (m *model) browseKey(name string) tea.Cmd {
 		m.togglePause()
 	case "s":
 		return m.openShell()
-	case "1", "2", "3", "4", "5", "6", "7", "8", "9":
-		return m.showNumber(int(name[0] - '1'))
+	case "0", "1", "2", "3", "4", "5", "6", "7", "8", "9":
+		return m.showNumber(int(name[0] - '0'))
 	default:
 		return m.page().press(m, name)
 	}

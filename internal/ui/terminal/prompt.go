@@ -151,7 +151,7 @@ func (m *model) arguments(command string) []string {
 // aliases are other names of commands.
 var aliases = map[string]string{
 	"o": "overview", "home": "overview", "upstreams": "servers", "up": "servers", "srv": "servers", "tool": "tools", "approval": "approvals", "ap": "approvals",
-	"job": "jobs", "trace": "traces", "events": "log", "logs": "log", "node": "nodes", "repl": "shell", "q": "quit", "exit": "quit", "keys": "help",
+	"act": "activity", "job": "jobs", "trace": "traces", "events": "log", "logs": "log", "node": "nodes", "repl": "shell", "q": "quit", "exit": "quit", "keys": "help",
 }
 
 // resolve is the name of a command.

@@ -132,11 +132,11 @@ type tab struct {
 	notable bool // something there needs a person
 }
 
-// tabs are the overview and all views.
+// tabs are all views, and the overview.
 func (m *model) tabs() []tab {
-	all := []tab{{text: "1 Overview"}}
+	all := []tab{{text: "0 Overview"}}
 	for i, v := range views() {
-		t := tab{text: fmt.Sprintf("%d %s", i+2, viewTitle(v))}
+		t := tab{text: fmt.Sprintf("%d %s", i+1, viewTitle(v))}
 		if waiting := m.shown().Approvals; v.name() == "approvals" && waiting > 0 {
 			t.text, t.notable = fmt.Sprintf("%s (%d)", t.text, waiting), true
 		}
@@ -362,8 +362,8 @@ func matches(filter, text string) bool {
 // help are the keys of the dashboard. The lines fit into 60 columns.
 var help = []styled{
 	{"Everywhere", bold},
-	{"1 to 9     overview, servers, tools, approvals, jobs,", normal},
-	{"           calls, traces, log, nodes", normal},
+	{"1 to 9     activity, servers, tools, approvals, jobs,", normal},
+	{"           calls, traces, log, nodes; 0: overview", normal},
 	{":          commands: the same names, :tools SERVER,", normal},
 	{"           :traces all, :stderr SERVER, :shell, :quit;", normal},
 	{"           :call TOOL key=value, or JSON: its result;", normal},
@@ -382,6 +382,10 @@ var help = []styled{
 	{"shift+...  sort by the column with this capital letter;", normal},
 	{"           again: the other way", normal},
 	{"tab, ← →   another pane of the overview", normal},
+	{},
+	{"Activity", bold},
+	{"a, d       allow or deny what the session waits for", normal},
+	{"u          undo its job, after a plan; also of a job", normal},
 	{},
 	{"Servers", bold},
 	{"i          all details", normal},

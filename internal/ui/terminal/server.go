@@ -167,6 +167,7 @@ const (
 	callReport
 	toolList
 	traceList
+	activityList
 	listCount
 )
 
@@ -201,11 +202,11 @@ func (s lists) meets(other lists) bool {
 var always = setOf(serverList, jobList, approvalList, nodeList, settingList, callReport)
 
 // allLists are all of them.
-var allLists = setOf(serverList, jobList, approvalList, nodeList, settingList, callReport, toolList, traceList)
+var allLists = setOf(serverList, jobList, approvalList, nodeList, settingList, callReport, toolList, traceList, activityList)
 
 // pauses are the ticks between two loads of lists that are large and change with each
 // call.
-var pauses = map[list]int{callReport: 10, traceList: 4}
+var pauses = map[list]int{callReport: 10, traceList: 4, activityList: 2}
 
 // changedLists returns the lists that events of a type change.
 func changedLists(kind plain) lists {
@@ -219,9 +220,9 @@ func changedLists(kind plain) lists {
 	case "catalog":
 		return setOf(toolList)
 	case "job":
-		return setOf(jobList, traceList)
+		return setOf(jobList, traceList, activityList)
 	case "approval":
-		return setOf(approvalList, jobList)
+		return setOf(approvalList, jobList, activityList)
 	case "tool", "pin": // held, changed, flagged
 		return setOf(approvalList)
 	case "node":
@@ -245,6 +246,7 @@ var loaders = [listCount]func(context.Context, *server, time.Time) (store, error
 	callReport:   loadCallReport,
 	toolList:     loadTools,
 	traceList:    loadTraces,
+	activityList: loadActivity,
 }
 
 // loaded is a list that was loaded.

@@ -27,6 +27,7 @@ type state struct {
 	Missed    uint64     `json:"missed,omitempty"`         // events that the server dropped because we were too slow
 	Restart   []plain    `json:"restart_needed,omitempty"` // changed settings that need a restart
 
+	sessions  []session
 	requests  []approval
 	pins      []pin
 	tools     []toolEntry
@@ -162,9 +163,9 @@ func (b *state) callEnded(e *serverEvent) lists {
 // callLists are the lists that the end of a call changes.
 func callLists(c *call) lists {
 	if c.Space == "" {
-		return setOf(traceList)
+		return setOf(traceList, activityList)
 	}
-	return setOf(serverList, callReport, traceList)
+	return setOf(serverList, callReport, traceList, activityList)
 }
 
 // jobProgressed updates the progress of a job without loading the list.

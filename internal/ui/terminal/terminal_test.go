@@ -39,6 +39,8 @@ func TestFrames(t *testing.T) {
 		{"traces", []string{"7"}, []string{"live", "─ Traces 2 "}},
 		{"trace", []string{"7", "\r"}, []string{"live", "─ Traces 2 ", "no such file"}},
 		{"log", []string{"8"}, []string{"live", "─ Log 8 "}},
+		{"activity", []string{"1"}, []string{"live", "─ Activity 2 "}},
+		{"transcript", []string{"1", "\r"}, []string{"live", "─ Activity 2 ", "no such file"}},
 		{"help", []string{"?"}, []string{"live", "Everywhere"}},
 	}
 	sizes := [][2]int{{60, 20}, {80, 24}, {200, 60}}
@@ -196,10 +198,10 @@ func TestWideText(t *testing.T) {
 	p.waitFor("1 pending approval")
 	framed := func(picture string) bool {
 		rows := strings.Split(picture, "\n")
-		return len(rows) == 21 && strings.HasPrefix(rows[0], "Luanette  127") && strings.HasPrefix(rows[1], " 1 O") && strings.HasPrefix(rows[2], "─ ") && strings.HasPrefix(rows[19], "? help")
+		return len(rows) == 21 && strings.HasPrefix(rows[0], "Luanette  127") && strings.HasPrefix(rows[1], " 0 ") && strings.HasPrefix(rows[2], "─ ") && strings.HasPrefix(rows[19], "? help")
 	}
 	for _, tt := range []struct{ keys, sees string }{
-		{"1", "─ Servers 1 "}, {"2", "─ Servers 1 "}, {"\r", "─ Servers › 日"}, {"3", "─ Tools 1 "}, {"\r", "─ Tools › 日"}, {"4", "─ Approvals 1 "}, {"\r", "─ Approvals › 日"},
+		{"0", "─ Servers 1 "}, {"2", "─ Servers 1 "}, {"\r", "─ Servers › 日"}, {"3", "─ Tools 1 "}, {"\r", "─ Tools › 日"}, {"4", "─ Approvals 1 "}, {"\r", "─ Approvals › 日"},
 		{"5", "─ Jobs 1 "}, {"6", "─ Calls 1 "}, {"\r", "─ Calls › 日"}, {"7", "─ Traces 1 "}, {"\r", "─ Traces › trace 1"}, {"2", "─ Servers 1 "}, {"l", "─ Servers › stderr of 日"},
 	} {
 		p.types(tt.keys)
