@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -15,12 +16,12 @@ import (
 
 // Chat configures the agent that answers chats, and its model.
 type Chat struct {
-	Provider    string               `toml:"provider" words:"|anthropic|openai" help:"API of the model's endpoint: anthropic, or openai for every endpoint with OpenAI's chat completions API"`
-	Model       string               `toml:"model" help:"name of the model; empty means claude-sonnet-5-5 at anthropic"`
-	Models      []string             `toml:"models" help:"names of other models at the same endpoint that people can choose for a message, in the page or with model"`
-	BaseURL     string               `toml:"base_url" trust:"needed" secret:"url" help:"URL of the endpoint, such as http://127.0.0.1:11434/v1 for a local model; empty means ANTHROPIC_BASE_URL or OPENAI_BASE_URL, or the provider's own"`
-	KeyEnv      string               `toml:"key_env" trust:"needed" help:"variable that holds the key; empty means ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY"`
-	Key         string               `toml:"key" trust:"needed" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; takes precedence over key_env"`
+	Provider    string               `toml:"provider" live:"yes" words:"|anthropic|openai" help:"API of the model's endpoint: anthropic, or openai for every endpoint with OpenAI's chat completions API"`
+	Model       string               `toml:"model" live:"yes" help:"name of the model; empty means claude-sonnet-5-5 at anthropic"`
+	Models      []string             `toml:"models" live:"yes" help:"names of other models at the same endpoint that people can choose for a message, in the page or with model"`
+	BaseURL     string               `toml:"base_url" live:"yes" trust:"needed" secret:"url" help:"URL of the endpoint, such as http://127.0.0.1:11434/v1 for a local model; empty means ANTHROPIC_BASE_URL or OPENAI_BASE_URL, or the provider's own"`
+	KeyEnv      string               `toml:"key_env" live:"yes" trust:"needed" help:"variable that holds the key; empty means ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY"`
+	Key         string               `toml:"key" live:"yes" trust:"needed" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; takes precedence over key_env"`
 	MaxTokens   int                  `toml:"max_tokens" min:"1" help:"maximum length of one answer of the model, in tokens"`
 	Temperature float64              `toml:"temperature" help:"0 to 1 (2 with openai); a negative value uses the model's default, which newer models require"`
 	Offer       string               `toml:"offer" words:"auto|direct|code" help:"how upstream tools are offered to the model: direct, code (found by search, called from code), or auto: direct for upstreams with few tools"`
@@ -118,6 +119,12 @@ func (c *Chat) OpenModels(env Environment, secrets secret.Finder) (usual llm.Mod
 		others = append(others, other)
 	}
 	return usual, others, nil
+}
+
+// SameModel reports whether two configurations have the same model.
+func (c *Chat) SameModel(other *Chat) bool {
+	return c.Provider == other.Provider && c.Model == other.Model && slices.Equal(c.Models, other.Models) &&
+		c.BaseURL == other.BaseURL && c.KeyEnv == other.KeyEnv && c.Key == other.Key
 }
 
 // openModel returns a client of a model at the configured endpoint.

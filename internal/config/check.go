@@ -131,20 +131,32 @@ func checkNumber(v reflect.Value, key string, tag reflect.StructTag) error {
 }
 
 func checkText(text, key string, tag reflect.StructTag) error {
-	if list, limited := tag.Lookup(wordsTag); limited {
-		list, optional := strings.CutPrefix(list, "|")
-		words, named := wordLists[list]
-		if !named {
-			words = strings.Split(list, "|")
-		}
-		if last := len(words) - 1; !slices.Contains(words, text) && (text != "" || !optional) {
-			return fault.New(fault.Config, "%s: %q is not a choice", key, text).WithHint("use %s or %s", strings.Join(words[:last], ", "), words[last])
-		}
+	if words := choicesOf(tag); words != nil && !slices.Contains(words, text) {
+		words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
+		last := len(words) - 1
+		return fault.New(fault.Config, "%s: %q is not a choice", key, text).WithHint("use %s or %s", strings.Join(words[:last], ", "), words[last])
 	}
 	if tag.Get(formatTag) == formatHTTP && text != "" && !isHTTP(text) {
 		return fault.New(fault.Config, "%s: %q is no http address", key, text).WithHint("give one such as http://127.0.0.1:2000")
 	}
 	return nil
+}
+
+// choicesOf are the values that a text may have; nil if it may be any.
+func choicesOf(tag reflect.StructTag) []string {
+	list, limited := tag.Lookup(wordsTag)
+	if !limited {
+		return nil
+	}
+	list, optional := strings.CutPrefix(list, "|")
+	words, named := wordLists[list]
+	if !named {
+		words = strings.Split(list, "|")
+	}
+	if optional {
+		return append([]string{""}, words...)
+	}
+	return slices.Clone(words)
 }
 
 func isHTTP(address string) bool {

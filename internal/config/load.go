@@ -39,6 +39,9 @@ type Loaded struct {
 	trusting trusting
 }
 
+// originFile is the origin of what the file sets.
+const originFile = "file"
+
 // Load reads the configuration. Every mistake is an invalid_config fault that
 // names the place and the key and suggests the nearest known one.
 func Load(sources Sources) (*Loaded, error) {

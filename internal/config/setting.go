@@ -16,13 +16,14 @@ import (
 // setting is one scalar or list of strings of the configuration, which a variable or a
 // flag can set as text.
 type setting struct {
-	key    string // "log.level"
-	help   string
-	secret string // what Show hides: "", "url" or "all"
-	alias  string // another variable that sets it; its own takes precedence
-	live   bool   // it takes effect when the file changes
-	trust  string // whether a file must be trusted to set it; see trusted.go
-	field  reflect.Value
+	key     string // "log.level"
+	help    string
+	secret  string   // what Show hides: "", "url" or "all"
+	alias   string   // another variable that sets it; its own takes precedence
+	live    bool     // it takes effect when the file changes
+	trust   string   // whether a file must be trusted to set it; see trusted.go
+	choices []string // that a text may have, if it is limited
+	field   reflect.Value
 }
 
 // variable returns the name of the environment variable that sets it.
@@ -99,7 +100,7 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 		case field.Type.Kind() != reflect.Map:
 			found = append(found, setting{
 				key: prefix + name, help: field.Tag.Get("help"), secret: field.Tag.Get("secret"),
-				alias: field.Tag.Get("alias"), live: isLive(field), trust: field.Tag.Get("trust"), field: value,
+				alias: field.Tag.Get("alias"), live: isLive(field), trust: field.Tag.Get("trust"), choices: choicesOf(field.Tag), field: value,
 			})
 		}
 	}

@@ -24,7 +24,7 @@ func (l *Loaded) markFileKeys(text []byte) {
 	}
 	for _, s := range settingsOf(&l.Config) {
 		if _, ok := lookUp(given, s.key); ok {
-			l.Origins[s.key] = "file"
+			l.Origins[s.key] = originFile
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (l *Loaded) withhold(env Environment) (err error) {
 	fresh := defaults(env)
 	standard := settingsOf(&fresh)
 	for i, s := range settingsOf(&l.Config) {
-		if l.Origins[s.key] != "file" || !s.needsTrust() {
+		if l.Origins[s.key] != originFile || !s.needsTrust() {
 			continue
 		}
 		item := l.settingItem(s)
@@ -268,13 +268,20 @@ func (l *Loaded) Trust(ctx context.Context, env Environment) error {
 // TrustUpstreams trusts upstreams of the configuration file as they are now. It is for
 // commands that wrote them for the user.
 func TrustUpstreams(ctx context.Context, sources Sources, names ...string) error {
+	return trustWritten(ctx, sources, func(key string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return key == upstreamKey(name) })
+	})
+}
+
+// trustWritten trusts what was written to the configuration file under some keys.
+func trustWritten(ctx context.Context, sources Sources, isWritten func(key string) bool) error {
 	loaded, err := Load(sources)
 	if err != nil || !loaded.trusting.found {
 		return err
 	}
 	var written []trust.Item
 	for _, item := range loaded.trusting.withheld {
-		if slices.ContainsFunc(names, func(name string) bool { return item.Key == upstreamKey(name) }) {
+		if isWritten(item.Key) {
 			written = append(written, item)
 		}
 	}

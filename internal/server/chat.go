@@ -49,8 +49,9 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 	if err != nil {
 		return all, err
 	}
-	model, err := in.NewAgent()
-	assistant := turn.Assistant{Agent: model, Err: err, Flow: in.policy} // without a model it says what to set
+	assistant := turn.NewAssistant(in.policy)
+	in.useModel = func() { assistant.Use(in.NewAgent()) } // without a model it says what to set
+	in.useModel()
 	turns, err := turn.Open(ctx, in.store, assistant, turn.Options{
 		Conversations: conversation.Options{
 			Shares: in.shares, Stored: conversation.StoredMedia{Count: c.Attachments, Bytes: int64(c.AttachedMB) * 1_000_000},
@@ -71,7 +72,7 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 	in.shares.Register(principal.Conversation, turns.Conversations.SharedConversation)
 	all = chats{turns: turns, openAI: openaiapi.New(completion.New(turns, in.store), openaiapi.Options{Rate: c.Rate, Log: in.log})}
 	all.chat = chatapi.New(turns, chatapi.Options{
-		Model: assistant.About(), Models: assistant.Models(), ModelError: assistant.Err, Transcribe: listener.Func(),
+		Model: assistant.About, Transcribe: listener.Func(),
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Webhooks: in.outbound().Transport(), CheckHost: in.outbound().Check, Secret: signing, Deliveries: in.deliveries,
 		Token: callback, Receivers: c.Receivers, Usage: in.spending, Audit: in.audit.RecordAction,
@@ -85,7 +86,7 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 // NewAgent returns an agent that has all tools. Without a configured model it fails: the
 // error says what to set.
 func (in *parts) NewAgent() (*agent.Agent, error) {
-	c := &in.config.Chat
+	c := &in.current().Chat
 	model, others, err := c.OpenModels(in.options.Env, in.secrets)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin/scripttools"
 	"github.com/luanette/luanette/internal/builtin/searchtools"
 	"github.com/luanette/luanette/internal/builtin/servertools"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/setup"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -39,7 +40,10 @@ type endpoints struct {
 func openEndpoints(ctx context.Context, in *parts) (*endpoints, error) {
 	e := &endpoints{dashboard: newDashboard(in), hub: newHub(in)} //nolint:contextcheck // what they watch lives as long as the server
 	e.setup = setup.For(in.config, in.options.Env, setup.Options{
-		Address: in.URL, Audit: in.audit.RecordAction,
+		Address: in.URL, Audit: in.audit.RecordAction, Current: in.current,
+		TryModel: func(ctx context.Context, m *config.ChosenModel) error {
+			return m.Try(ctx, in.current(), in.options.Env, in.secrets)
+		},
 		Reload: func(ctx context.Context) { _, _ = in.reloadLogged(ctx, false) }, // it is logged
 	})
 	defer in.closeFirst.within("the MCP endpoint", flushTimeout, e.hub.Close) // before the chat

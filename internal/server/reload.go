@@ -21,6 +21,7 @@ type reloading struct {
 	*guards
 	*tooling
 	watching  *filewatch.Watcher // nil: not watched
+	useModel  func()             // opens the model of the chat again; nil: there is no chat
 	reloads   sync.Mutex         // held during a reload; guards announced
 	announced *config.Loaded     // the configuration that was last announced
 }
@@ -113,6 +114,9 @@ func (r *reloading) applyLive(before *config.Loaded) {
 	r.telemetry.SetLevel(logLevel(now.Log.Level))
 	if now.GCPercent != before.GCPercent {
 		now.TuneCollector(r.options.Env)
+	}
+	if r.useModel != nil && !now.Chat.SameModel(&before.Chat) {
+		r.useModel()
 	}
 	r.exposeMusic(now.Music.Expose)
 	r.catalog.Pin(now.MCP.Pinned)

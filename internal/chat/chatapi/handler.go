@@ -39,10 +39,9 @@ type Options struct {
 	Webhooks  http.RoundTripper // makes requests to callback URLs, and refuses those that are not allowed; nil means http.DefaultTransport
 	// CheckHost refuses hosts to which Webhooks makes no requests; nil refuses none.
 	CheckHost func(host string) error
-	// Model is the model that answers, for people; ModelError is why there is none.
-	Model      llm.About
-	Models     []llm.About // that a message can choose, Model first; nil means only Model
-	ModelError error
+	// Model is the model that answers, for people, with those that a message can choose, or
+	// why there is none; nil: nothing is known of it.
+	Model func() (usual llm.About, all []llm.About, err error)
 	// Transcribe returns what is said in a sound; nil refuses voice messages.
 	Transcribe func(ctx context.Context, sound llm.Media) (string, error)
 	Token      secret.Text // sent to the callbacks of Receivers as authentication; may be empty

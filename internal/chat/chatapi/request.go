@@ -34,10 +34,10 @@ type Model struct {
 
 // model is GET /api/v1/model.
 func (d *Handler) model(*request) (Model, error) {
-	about := d.options.Model
-	m := Model{Configured: d.options.ModelError == nil, Provider: about.Provider, Model: about.Model, Models: d.models(), Media: []string{}, Voice: d.options.Transcribe != nil}
-	if !m.Configured {
-		f, _ := failureOf(d.options.ModelError)
+	about, _, problem := d.about()
+	m := Model{Configured: problem == nil, Provider: about.Provider, Model: about.Model, Models: d.models(), Media: []string{}, Voice: d.options.Transcribe != nil}
+	if problem != nil {
+		f, _ := failureOf(problem)
 		m.Problem = f.Message
 	}
 	for _, kind := range []llm.Kind{llm.Image, llm.Audio, llm.File} {
@@ -51,13 +51,22 @@ func (d *Handler) model(*request) (Model, error) {
 // models are the names of the models that a message can choose.
 func (d *Handler) models() []string {
 	names := []string{}
-	for _, m := range d.options.Models {
+	usual, all, _ := d.about()
+	for _, m := range all {
 		names = append(names, m.Model)
 	}
-	if len(names) == 0 && d.options.Model.Model != "" {
-		names = append(names, d.options.Model.Model)
+	if len(names) == 0 && usual.Model != "" {
+		names = append(names, usual.Model)
 	}
 	return names
+}
+
+// about identifies the models, or says why there is none.
+func (d *Handler) about() (usual llm.About, all []llm.About, err error) {
+	if d.options.Model == nil {
+		return usual, nil, nil
+	}
+	return d.options.Model()
 }
 
 // checkModel refuses a model that cannot be chosen.

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
@@ -12,10 +13,27 @@ import (
 // Assistant answers messages with an agent. It tracks labelled data of a conversation
 // from turn to turn.
 type Assistant struct {
-	Agent *agent.Agent
-	Err   error // why there is no agent, if there is none
-	Flow  Flow
+	flow  Flow
+	model *atomic.Pointer[answering]
 }
+
+// answering is the agent that answers, or why there is none.
+type answering struct {
+	agent *agent.Agent
+	err   error
+}
+
+// NewAssistant returns an assistant that has no agent yet.
+func NewAssistant(flow Flow) Assistant {
+	a := Assistant{flow, new(atomic.Pointer[answering])}
+	a.model.Store(&answering{})
+	return a
+}
+
+// Use makes later messages be answered by an agent; without one, err says what to set.
+func (a Assistant) Use(by *agent.Agent, err error) { a.model.Store(&answering{by, err}) }
+
+func (a Assistant) agent() *agent.Agent { return a.model.Load().agent }
 
 // Flow tracks which labelled data a context has read.
 type Flow interface {
@@ -24,44 +42,38 @@ type Flow interface {
 	Remember(ctx context.Context, name string) error
 }
 
-// About identifies the model; it is empty if there is none.
-func (a Assistant) About() llm.About {
-	if a.Agent == nil {
-		return llm.About{}
+// About identifies the model and those that a message can choose, the usual one first, or
+// says why there is none.
+func (a Assistant) About() (usual llm.About, all []llm.About, err error) {
+	now := a.model.Load()
+	if now.agent == nil {
+		return usual, nil, now.err
 	}
-	return a.Agent.About()
-}
-
-// Models identifies the models that a message can choose, the usual one first.
-func (a Assistant) Models() []llm.About {
-	if a.Agent == nil {
-		return nil
-	}
-	return a.Agent.Models()
+	return now.agent.About(), now.agent.Models(), nil
 }
 
 // ForgetConversation removes what one conversation of a person left beside its history.
 func (a Assistant) ForgetConversation(ctx context.Context, p profile.Person, conversation string) error {
-	if a.Agent == nil {
+	if a.agent() == nil {
 		return nil
 	}
-	return a.Agent.Reset(ctx, p.Org, p.User, conversation)
+	return a.agent().Reset(ctx, p.Org, p.User, conversation)
 }
 
 // Forget removes what a person's conversations left beside their history.
 func (a Assistant) Forget(ctx context.Context, p profile.Person) error {
-	if a.Agent == nil {
+	if a.agent() == nil {
 		return nil
 	}
-	return a.Agent.Forget(ctx, p.Org, p.User)
+	return a.agent().Forget(ctx, p.Org, p.User)
 }
 
 // Scope returns the tools that turns with these servers may use.
 func (a Assistant) Scope(servers []agent.Server) *tool.Scope {
-	if a.Agent == nil {
+	if a.agent() == nil {
 		return &tool.Scope{Allows: func(tool.Ref) bool { return false }}
 	}
-	return a.Agent.Scope(servers)
+	return a.agent().Scope(servers)
 }
 
 // flowRecord names what a conversation has read.
@@ -71,25 +83,26 @@ func flowRecord(p profile.Person, conversation string) string {
 
 // Inherit makes a conversation remember which labelled data another has read.
 func (a Assistant) Inherit(ctx context.Context, from profile.Person, id string, to profile.Person, copied string) error {
-	ctx = a.Flow.Begin(ctx)
-	if err := a.Flow.Recall(ctx, flowRecord(from, id)); err != nil {
+	ctx = a.flow.Begin(ctx)
+	if err := a.flow.Recall(ctx, flowRecord(from, id)); err != nil {
 		return err
 	}
-	return a.Flow.Remember(ctx, flowRecord(to, copied))
+	return a.flow.Remember(ctx, flowRecord(to, copied))
 }
 
 // Turn answers one message.
 func (a Assistant) Turn(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
-	if a.Agent == nil {
-		return agent.Reply{RequestID: r.ID}, a.Err
+	now := a.model.Load()
+	if now.agent == nil {
+		return agent.Reply{RequestID: r.ID}, now.err
 	}
-	ctx = a.Flow.Begin(ctx)
+	ctx = a.flow.Begin(ctx)
 	record := flowRecord(profile.Person{Org: r.Org, User: r.User}, r.Conversation)
-	if err := a.Flow.Recall(ctx, record); err != nil {
+	if err := a.flow.Recall(ctx, record); err != nil {
 		return agent.Reply{RequestID: r.ID}, err
 	}
-	reply, err := a.Agent.Turn(ctx, r, emit)
-	if problem := a.Flow.Remember(context.WithoutCancel(ctx), record); err == nil {
+	reply, err := now.agent.Turn(ctx, r, emit)
+	if problem := a.flow.Remember(context.WithoutCancel(ctx), record); err == nil {
 		err = problem
 	}
 	return reply, err

@@ -377,7 +377,7 @@ func (l labels) Remember(_ context.Context, name string) error {
 func TestCopyInheritsLabels(t *testing.T) {
 	t.Parallel()
 	flow := labels{map[string]string{"talk:acme/ann/a": "secret"}, new(string)}
-	if err := (turn.Assistant{Flow: flow}).Inherit(t.Context(), ann, "a", ben, "b"); err != nil || flow.stored["talk:acme/ben/b"] != "secret" || len(flow.stored) != 2 {
+	if err := turn.NewAssistant(flow).Inherit(t.Context(), ann, "a", ben, "b"); err != nil || flow.stored["talk:acme/ben/b"] != "secret" || len(flow.stored) != 2 {
 		t.Errorf("%v, %v", flow.stored, err)
 	}
 }

@@ -1,6 +1,6 @@
 // Package setup is the HTTP API with which the web page changes the configuration: it
-// adds servers of the registry, of other clients and by their commands, and says how
-// clients connect.
+// adds servers of the registry, of other clients and by their commands, changes settings,
+// policy rules and the model of the chat, and says how clients connect.
 package setup
 
 import (
@@ -33,6 +33,8 @@ type Options struct {
 	Programs bool
 	Reload   func(ctx context.Context) // applies the changed file
 	Audit    func(ctx context.Context, action, subject string, detail []byte)
+	Current  func() *config.Loaded                                  // the configuration in effect
+	TryModel func(ctx context.Context, m *config.ChosenModel) error // whether it answers
 }
 
 // Service answers /api/v1/setup.
@@ -69,6 +71,12 @@ func (s *Service) Routes() []principal.Route {
 		route("GET /api/v1/setup", principal.Read, s.show),
 		route("GET /api/v1/setup/registry", principal.Admin, s.search),
 		route("POST /api/v1/setup/registry", principal.Admin, s.addListed),
+		route("GET /api/v1/setup/settings", principal.Admin, s.settings),
+		route("PATCH /api/v1/setup/settings", principal.Admin, s.changeSettings),
+		route("POST /api/v1/setup/rules", principal.Admin, s.addRule),
+		route("POST /api/v1/setup/rules/remove", principal.Admin, s.removeRule),
+		route("GET /api/v1/setup/model", principal.Admin, s.models),
+		route("PUT /api/v1/setup/model", principal.Admin, s.setModel),
 		route("GET /api/v1/setup/import", principal.Admin, s.candidates),
 		route("POST /api/v1/setup/import", principal.Admin, s.importNamed),
 		route("POST /api/v1/setup/servers", principal.Admin, s.addServer),

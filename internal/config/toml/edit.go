@@ -288,3 +288,99 @@ func valueEnd(text []byte, start, end int) int {
 	}
 	return end
 }
+
+// SetFirst puts a value that is in no table where it was before, or else before the first
+// table, after the comment with which the text begins. A null value only removes it.
+func SetFirst(text []byte, key string, value json.RawMessage) ([]byte, error) {
+	text, was, err := cutValue(text, nil, key)
+	if err != nil || rawjson.IsNull(value) {
+		return text, err
+	}
+	at, newline := was.start, lineEnd(text)
+	if at < 0 {
+		at = firstComment(text)
+	}
+	line := append(appendKey(nil, key), " = "...)
+	line = append(appendValue(line, value), was.comment...)
+	return slices.Concat(text[:at], append(line, newline...), text[at:]), nil
+}
+
+// firstComment is where the comment ends with which a text begins, with the empty line
+// after it; a comment directly above a value or table belongs to that.
+func firstComment(text []byte) (end int) {
+	for rest := text; ; {
+		line, after, more := bytes.Cut(rest, []byte("\n"))
+		switch trimmed := bytes.TrimSpace(line); {
+		case more && len(trimmed) == 0:
+			return len(text) - len(after)
+		case !more || trimmed[0] != '#':
+			return 0
+		}
+		rest = after
+	}
+}
+
+// InsertEntry puts an entry before the others of an array of tables, or at the end of a text
+// that has none.
+func InsertEntry(text []byte, array string, entry any) ([]byte, error) {
+	content, err := Marshal(entry)
+	if err != nil {
+		return nil, err
+	}
+	newline := lineEnd(text)
+	added := bytes.ReplaceAll(slices.Concat([]byte("[["+array+"]]\n"), content), []byte("\n"), []byte(newline))
+	all, err := tables(text)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(all, func(t tableHeader) bool { return slices.Equal(t.path, []string{array}) })
+	if at < 0 {
+		return appendTable(text, added), nil
+	}
+	begin := 0
+	if at > 0 {
+		begin = all[at-1].start
+	}
+	place := commentAbove(text, begin, all[at].start)
+	return slices.Concat(text[:place], added, []byte(newline), text[place:]), nil
+}
+
+// commentAbove is where the comment directly above the line at end begins.
+func commentAbove(text []byte, begin, end int) int {
+	for end > begin {
+		line := bytes.LastIndexByte(text[begin:end-1], '\n') + 1 + begin
+		if !bytes.HasPrefix(bytes.TrimSpace(text[line:end]), []byte("#")) {
+			return end
+		}
+		end = line
+	}
+	return end
+}
+
+// CutEntry removes an entry of an array of tables. It returns ErrNoHeader if there are
+// no such headers.
+func CutEntry(text []byte, array string, number int) ([]byte, error) {
+	all, err := tables(text)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range all {
+		if !slices.Equal(t.path, []string{array}) {
+			continue
+		}
+		if number--; number >= 0 {
+			continue
+		}
+		end := len(text)
+		if i+1 < len(all) {
+			end = all[i+1].start
+		}
+		end = cutEnd(text, t.start, end)
+		kept := bytes.Clone(text[:t.start])
+		if end == len(text) && len(bytes.TrimSpace(kept)) > 0 {
+			return append(bytes.TrimRight(kept, "\r\n"), lineEnd(text)...), nil
+		}
+		return append(kept, text[end:]...), nil
+	}
+	return nil, ErrNoHeader
+}
