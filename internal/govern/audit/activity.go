@@ -277,7 +277,8 @@ func (s *Session) count(e *Entry) {
 		s.Waited += a.Detail.Waited
 		s.Worked += max(0, e.Took-a.Detail.Waited)
 	}
-	s.remember(a.title, e.Subject, e.Error, a.Detail.Message, string(a.Detail.Args))
+	s.remember(mostTools, e.Subject)
+	s.remember(mostWords, a.title, e.Error, a.Detail.Message, string(a.Detail.Args))
 	if e.Decision == "ask" {
 		s.Asked++
 		return
@@ -320,14 +321,18 @@ func (s *Session) addServer(name string) {
 	}
 }
 
-// mostWords bounds the text that a session is found by.
-const mostWords = 4 << 10
+// Bounds of the text that a session is found by: up to mostWords for what calls say, up to
+// mostTools for names of tools, which are few, and by which sessions are filtered.
+const (
+	mostWords = 4 << 10
+	mostTools = 16 << 10
+)
 
 // remember adds texts that the session is found by, each once.
-func (s *Session) remember(texts ...string) {
+func (s *Session) remember(most int, texts ...string) {
 	for _, text := range texts {
 		text = strings.ToLower(column(redact.Cut(text, 300)))
-		if text == "" || len(s.words)+len(text) > mostWords || strings.Contains(s.words, "\n"+text+"\n") {
+		if text == "" || len(s.words)+len(text) > most || strings.Contains(s.words, "\n"+text+"\n") {
 			continue
 		}
 		if s.words == "" {

@@ -45,6 +45,7 @@ type ListedTool struct {
 	Description string `json:"description"` // its beginning
 	Tokens      int    `json:"tokens"`
 	ReadOnly    bool   `json:"read_only,omitempty"`
+	Destructive bool   `json:"destructive,omitempty"` // it may overwrite or delete: its server does not say otherwise
 	Original    string `json:"original,omitempty"` // the server's name of a tool that was renamed
 	Exposed     bool   `json:"exposed,omitempty"`  // clients see it directly
 }
@@ -130,7 +131,7 @@ const maxBrief = 200
 func listed(info *tool.Info, s upstreamset.ToolSettings) ListedTool {
 	return ListedTool{
 		Name: info.Ref.String(), Title: info.Title, Description: builtin.Brief(info.Description, maxBrief), Tokens: builtin.ListedTokens([]tool.Info{*info}),
-		ReadOnly: info.Hints.ReadOnly, Original: info.Original, Exposed: exposes(s, info),
+		ReadOnly: info.Hints.ReadOnly, Destructive: !info.Hints.ReadOnly && !info.Hints.NonDestructive, Original: info.Original, Exposed: exposes(s, info),
 	}
 }
 
