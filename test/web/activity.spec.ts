@@ -61,6 +61,7 @@ test('what a client does is there at once, and counts as elsewhere', async ({ pa
   const counted = (await (await front.fetch('/api/v1/calls?span=1h')).json()) as { total: { calls: number; errors: number } }
   await expect(transcript.locator('.figures')).toContainText(`Calls${counted.total.calls}`)
   await expect(transcript.locator('.figures')).toContainText(`Failed${counted.total.errors} 1 denied`)
+  await expect(transcript.getByRole('region', { name: 'Tokens' })).toContainText('kept out of the context')
 
   // A later call is appended while somebody reads.
   await call('call_tool', { name: 'gallery.words', arguments: {} })
@@ -78,7 +79,11 @@ test('a step has its details, a link of its own, a rule and a script', async ({ 
   await expect(page.getByRole('dialog')).toContainText('tool = "gallery.broken"')
   await expect(page.getByRole('dialog')).toContainText('it would have decided 1 call')
   await look(page, 'activity-rule')
-  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').getByRole('button', { name: 'Never allow', exact: true }).click()
+  const rules = async () => (await (await front.fetch('/api/v1/config')).text()).match(/tool = .gallery.broken./g)?.length
+  await expect.poll(rules).toBe(2) // before the one that denies it already
+  await page.getByText('gallery.broken is never allowed').getByRole('button', { name: 'Undo' }).click()
+  await expect.poll(rules).toBe(1)
 
   const { sessions } = (await (await front.fetch('/api/v1/activity?outcome=denied')).json()) as { sessions: { id: string }[] }
   const { steps } = (await (await front.fetch(`/api/v1/activity/${sessions[0].id}`)).json()) as { steps: { id: string; tool: string }[] }

@@ -254,7 +254,7 @@ test('a tool takes its arguments as JSON, is copied as a command, and lists its 
   await expect(result.locator('pre')).toContainText('"structuredContent"')
   await expect(page.getByRole('list', { name: 'Last calls' }).getByRole('link')).not.toHaveCount(0)
   await page.getByRole('list', { name: 'Last calls' }).getByRole('link').first().click()
-  await expect(page.getByRole('heading', { level: 1, name: 'Traces' })).toBeVisible()
+  await expect(page.locator('.waterfall .bar').first()).toBeVisible()
 
   await open(page, 'tools/files.read_text_file')
   await expect(page.getByRole('link', { name: 'OpenAPI document of files' })).toHaveAttribute('href', './openapi.json?namespace=files')

@@ -58,7 +58,7 @@ const pictures = '../../.cache/web/pictures'
 
 /** Waits until a page has what it loads: nothing is on its way and no placeholder is left. */
 async function settled(page: Page): Promise<void> {
-  await expect(page.locator('p').getByText('…', { exact: true })).toHaveCount(0)
+  await expect(page.locator('.skeleton')).toHaveCount(0)
   await expect(page.getByText(/^(Loading|Connecting)/)).toHaveCount(0)
 }
 

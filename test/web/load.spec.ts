@@ -54,8 +54,8 @@ async function use(page: Page): Promise<void> {
     await page.getByLabel('Search by name').focus()
     await page.keyboard.type(query, { delay: 30 })
     await expect(page.getByLabel('Search by name')).toHaveValue(query)
-    await go('Jobs')
-    await go('Traces')
+    await go('Activity')
+    await go('Library')
     await go('Overview')
   }
 }

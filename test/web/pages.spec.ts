@@ -160,11 +160,11 @@ test('a trace is a waterfall', async ({ page }) => {
 test('settings show the configuration', async ({ page }) => {
   await open(page, 'settings')
   const table = page.getByRole('table', { name: 'Configuration' })
-  await expect(table.getByRole('row').filter({ hasText: 'debug_events' })).toContainText('file')
+  await expect(table.getByRole('row').filter({ hasText: 'debug_events' })).toContainText('luanette.toml, line')
   await expect(table.getByRole('cell', { name: 'recent_traces', exact: true })).toHaveCount(0)
   await page.getByLabel('only changed settings').uncheck()
   await expect(table.getByRole('cell', { name: 'recent_traces', exact: true })).toBeVisible()
-  await page.getByLabel('Find').fill('recent_tr')
+  await page.getByLabel('Find', { exact: true }).fill('recent_tr')
   await expect(table.getByRole('row').filter({ hasText: 'recent_events' })).toHaveCount(0)
   await expect(table.getByRole('row').filter({ hasText: 'recent_traces' })).toContainText('default')
 })
@@ -249,7 +249,7 @@ test('everything can be reached by keyboard', async ({ page }) => {
   await page.keyboard.press('Tab') // the mark
   await page.keyboard.press('Tab')
   await expect(page.getByRole('button', { name: 'Search or run' })).toBeFocused()
-  for (const name of ['Overview', 'Activity', 'Servers', 'Tools']) {
+  for (const name of ['Overview', 'Activity', 'Approvals', 'Chat', 'Servers', 'Tools']) {
     await page.keyboard.press('Tab')
     await expect(page.getByRole('navigation').getByRole('link', { name })).toBeFocused()
   }

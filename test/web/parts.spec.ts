@@ -2,6 +2,8 @@
 import { expect, test } from '@playwright/test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { linesOf as linesOfSession, shortText, wordsOf, type Session, type Step } from '../../internal/ui/web/src/activity/model'
+import { ruleOf, scriptOf as scriptOfSession, tomlOf } from '../../internal/ui/web/src/activity/script'
 import { Batcher } from '../../internal/ui/web/src/batch'
 import { describe, latestLines } from '../../internal/ui/web/src/describe'
 import { isNumeric, readTable, tableOf, textOf, typeName, viewOf } from '../../internal/ui/web/src/contents'
@@ -48,6 +50,7 @@ test('steps of a job show work apart from waits, and equal neighbours as one', (
   expect(rows[1].waits).toEqual([{ from: 15, to: 127 }])
   expect(aboutOf(steps[2].call)).toBe('notes/stale.md')
   expect(aboutOf('mcp.files.list_directory{["path"]="notes"}')).toBe('notes') // not the name of the argument
+  expect(aboutOf('mcp.everything["get-sum"]{"a": 2, "b": 40}')).toBe('')
   expect(beginning(120, steps, waits)).toBe(105) // an attempt after the wait began anew
   expect(isInternal({ ...steps[0], kind: 'moment' })).toBe(true)
 })
@@ -131,4 +134,27 @@ test('events become lines, repeating ones only once', () => {
   expect(describe({ ...all[5], said: { kind: 'bad', text: 'far.look: no' } })).toMatchObject({ kind: 'bad', text: 'far.look: no' })
   expect(describe(e(9, 'log.line', { level: 'INFO', message: 'hi', facts: { a: '1', trace_id: 'ff', span_id: 'aa' } }))).toEqual({ kind: 'plain', text: 'hi a=1', href: '#/traces/ff' })
   expect(describe(e(8, 'new.kind', { a: 1, b: { c: 2 } })).text).toBe('a=1 b={"c":2}')
+})
+
+test('calls of a session become lines: of a script below it, equal ones as one, and a decided request as waiting', () => {
+  const step = (id: string, tool: string, at: number, more: object = {}): Step => ({ id, tool, at: new Date(at).toISOString(), decision: 'allow', size: 400, took_us: 1000, ...more })
+  const lines = linesOfSession([
+    step('a', 'execute_code', 0, { took_us: 90_000, args: { code: 'one\ntwo' } }),
+    step('b', 'files.read', 10, { parent: 'a' }), step('c', 'files.read', 20, { parent: 'a' }), step('d', 'files.read', 30, { parent: 'a', error: 'upstream' }),
+    step('e', 'files.write', 1000, { decision: 'ask', args: { path: 'x' } }), step('f', 'files.write', 61_000, { args: { path: 'x' } }),
+  ])
+  expect(lines.map((l) => [l.step.id, l.inner.map((i) => i.all.length), Math.round(l.waited / 1000)])).toEqual([['a', [2, 1], 0], ['f', [], 60]])
+  expect(wordsOf(lines[0])).toEqual({ verb: 'Ran a script', about: 'JavaScript, 2 lines, 3 calls' })
+  expect(shortText({ a: 1, b: 'two' })).toBe('a 1, b two')
+})
+
+test('a session becomes a script with its repeated constants as parameters, and a rule', () => {
+  const session = { id: 's', who: 'k1', name: 'laptop', title: 'notes', began: new Date(0).toISOString() } as Session
+  const step = (tool: string, args: object, more: object = {}): Step => ({ id: tool, tool, args, at: session.began, decision: 'allow', size: 1, took_us: 1, ...more })
+  const script = scriptOfSession(session, [step('files.read', { path: 'a.txt' }), step('files.get-info', { path: 'a.txt', end: 'x' }), step('files.read', { path: 'gone' }, { error: 'upstream' })])
+  expect(script).toContain('path = { type = "string", default = "a.txt" }')
+  expect(script).toContain('local step1 = mcp.files.read{path = params.path}')
+  expect(script).toContain('local step2 = mcp.files["get-info"]{path = params.path, ["end"] = "x"}')
+  expect(script).not.toContain('gone')
+  expect(tomlOf(ruleOf(session, step('files.read', {}), 'deny'))).toBe('[[policy]]\nkey = "laptop"\ntool = "files.read"\ndo = "deny"\n')
 })

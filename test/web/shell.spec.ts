@@ -98,7 +98,7 @@ test('keys open pages, the search and their list', async ({ page }) => {
   await expect(async () => { // the second key counts for a second only
     await page.keyboard.press('g')
     await page.keyboard.press('j')
-    await expect(page.getByRole('heading', { level: 1, name: 'Jobs' })).toBeVisible({ timeout: 3000 })
+    await expect(page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'Jobs' })).toHaveAttribute('aria-current', 'page', { timeout: 3000 })
   }).toPass()
   await page.keyboard.press('?')
   const help = page.getByRole('complementary', { name: 'Help' })

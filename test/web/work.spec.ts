@@ -493,7 +493,6 @@ test('a draft survives a reload, and main gets the parameters of the form', asyn
   await form.getByLabel('by').fill('3')
   await page.screenshot({ path: `${shots}/playground-form.png`, fullPage: true })
   await page.getByRole('button', { name: 'Run as job' }).click()
-  await expect(page.getByRole('heading', { level: 1, name: 'Jobs' })).toBeVisible()
   await expect(page.getByText('sum: 43')).toBeVisible()
   await open(page, front, 'playground')
   await page.getByRole('button', { name: 'Discard draft' }).click()
@@ -517,8 +516,9 @@ test('a stored script is started with a form, and on a schedule that can be paus
   await row.getByRole('button', { name: 'Pause' }).click()
   await expect(row).toContainText('paused')
   await row.getByRole('button', { name: 'Remove' }).click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Remove the schedule' }).click()
   await expect(row).toHaveCount(0)
+  await page.getByText('was removed').getByRole('button', { name: 'Undo' }).click()
+  await expect(row).toContainText('paused') // as it was
 })
 
 test('traces show the work of users, and are filtered by the address', async ({ page }) => {

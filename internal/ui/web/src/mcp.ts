@@ -62,7 +62,8 @@ export async function request<T>(method: string, params: Record<string, unknown>
     'MCP-Protocol-Version': revision,
     'Mcp-Method': method,
   }
-  if (typeof params.name === 'string') headers['Mcp-Name'] = headerSafe(params.name)
+  const named = params.name ?? params.uri
+  if (typeof named === 'string') headers['Mcp-Name'] = headerSafe(named)
   if (trace) headers.traceparent = `00-${trace}-${newTrace().slice(16)}-01`
   const body = JSON.stringify({
     jsonrpc: '2.0',

@@ -17,6 +17,7 @@ export interface ListedTool {
   description: string
   tokens: number
   read_only?: boolean
+  destructive?: boolean
   original?: string
   exposed?: boolean
 }

@@ -1,14 +1,16 @@
 // What can be done about a step: make the call again, or a rule about it.
 import { useState } from 'preact/hooks'
-import { get } from '../api'
+import { get, may, post } from '../api'
 import { count } from '../format'
 import { callRaw, textOf } from '../mcp'
 import { Copy } from '../parts/copy'
 import { Dialog } from '../parts/dialog'
+import { notify } from '../parts/notices'
 import { Value } from '../parts/value'
+import { useSettings } from '../parts/livesettings'
 import { useData } from '../resource'
 import type { Session, Step } from './model'
-import { ruleOf } from './script'
+import { ruleOf, tomlOf } from './script'
 
 /** Makes the call again, as the user of the page. What the record left out cannot be sent. */
 export function Replay({ step, close }: { step: Step; close: () => void }) {
@@ -49,13 +51,25 @@ export function Rule({ session, step, verdict, close }: { session: Session; step
   const { data } = useData((s) => get<{ entries: Decided[] }>(`/api/v1/audit?${query.toString()}`, s), [step.tool, session.who])
   const asked = data?.entries.filter((e) => e.decision === 'ask').length ?? 0, denied = data?.entries.filter((e) => e.decision === 'deny').length ?? 0
   const rule = ruleOf(session, step, verdict)
+  const settings = useSettings(may('admin'))
+  const [problem, setProblem] = useState('')
+  const add = async () => {
+    try {
+      await post('/api/v1/setup/rules', rule)
+      notify('good', `${step.tool} is ${verdict === 'allow' ? 'always allowed' : 'never allowed'}`, () => void post('/api/v1/setup/rules/remove', rule).then(() => notify('good', 'the rule is removed'), (e: Error) => notify('bad', e.message)))
+      close()
+    } catch (e) {
+      setProblem((e as Error).message)
+    }
+  }
   return (
     <Dialog title={verdict === 'allow' ? 'Always allow' : 'Never allow'} close={close}>
-      <p><code>{step.tool}</code> is {verdict === 'allow' ? 'allowed without a question' : 'denied'}, {rule.includes('key =') ? <>for <b>{session.name}</b></> : 'for everybody'}. The first rule that matches a call decides.</p>
+      <p><code>{step.tool}</code> is {verdict === 'allow' ? 'allowed without a question' : 'denied'}, {rule.key ? <>for <b>{session.name}</b></> : 'for everybody'}. The first rule that matches a call decides.</p>
       {data && <p class="soft">In the last 7 days it would have decided {count(data.entries.length, 'call')}{verdict === 'allow' ? `: ${asked} asked for approval, ${denied} were denied` : `: ${data.entries.length - denied} were not denied`}.</p>}
-      <p>Add this to <code>luanette.toml</code>, before other rules; it applies when the file is saved.</p>
-      <pre>{rule}</pre>
-      <div class="row actions"><Copy text={rule}>Copy the rule</Copy><button type="button" onClick={close}>Close</button></div>
+      <p class="soft small">{settings.data?.changeable ? <>It is written to <code>{settings.data.file}</code>, before the other rules, and applies at once:</> : <>Add this to <code>luanette.toml</code>, before other rules; it applies when the file is saved:</>}</p>
+      <pre>{tomlOf(rule)}</pre>
+      {problem && <p class="bad" role="alert">{problem}</p>}
+      <div class="row actions">{settings.data?.changeable && <button type="button" class="main" onClick={() => void add()}>{verdict === 'allow' ? 'Always allow' : 'Never allow'}</button>}<Copy text={tomlOf(rule)}>Copy the rule</Copy><button type="button" onClick={close}>Close</button></div>
     </Dialog>
   )
 }

@@ -7,6 +7,7 @@ export interface Session {
   name?: string
   agent?: string
   title: string
+  server?: string // whose tools were called; ends with + if there are others
   began: string
   latest: string
   steps: number

@@ -67,11 +67,20 @@ export function scriptOf(session: Session, steps: Step[]): string {
   ].join('\n')
 }
 
-/** The lines of luanette.toml that always or never allow a tool to whoever called it. */
-export function ruleOf(session: Session, step: Step, verdict: 'allow' | 'deny'): string {
-  const key = session.name && !session.who.startsWith('guest') && session.who !== 'local' ? `key = ${JSON.stringify(session.name)}\n` : ''
-  return `[[policy]]\n${key}tool = ${JSON.stringify(step.tool)}\ndo = "${verdict}"\n`
+export interface Rule {
+  key?: string
+  tool: string
+  do: 'allow' | 'deny'
 }
+
+/** The rule that always or never allows a tool to whoever called it. */
+export function ruleOf(session: Session, step: Step, verdict: Rule['do']): Rule {
+  const named = session.name && !session.who.startsWith('guest') && session.who !== 'local'
+  return { ...(named && { key: session.name }), tool: step.tool, do: verdict }
+}
+
+/** A rule as it is in luanette.toml. */
+export const tomlOf = (rule: Rule) => `[[policy]]\n${Object.entries(rule).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`).join('')}`
 
 /** The session as text for a bug report. The record is without secrets already. */
 export function reportOf(session: Session, steps: Step[]): string {

@@ -1,11 +1,12 @@
 // One session as a transcript: what was searched, called and returned.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { get, home } from '../api'
-import { clock, count, duration, moment as exact } from '../format'
+import { clock, count, duration, when } from '../format'
 import { request } from '../mcp'
 import { ApprovalCard, decideApproval } from '../parts/approval'
 import { Code } from '../parts/code'
 import { Copy } from '../parts/copy'
+import { Skeleton } from '../parts/skeleton'
 import { Value } from '../parts/value'
 import { keepDraft } from '../playground/draft'
 import { useData } from '../resource'
@@ -36,6 +37,11 @@ export function Transcript({ id, moment, known, back }: { id: string; moment?: s
     setEarlier([...older.steps, ...earlier])
     if (older.steps.length === 0) setWhole(true)
   }
+  const missing = moment !== undefined && more && !steps.some((s) => s.id === moment)
+  useEffect(() => { // a link leads to what is further back
+    if (missing) void load()
+  }, [missing, earlier.length])
+  const lines = linesOf(steps)
   return (
     <article class="transcript" aria-label="Session">
       <p class="back"><a href={back}>‹ All agents</a></p>
@@ -44,9 +50,32 @@ export function Transcript({ id, moment, known, back }: { id: string; moment?: s
       {session && <Numbers session={session} />}
       {session && <Saved session={session} />}
       {more && <button type="button" onClick={() => void load()}>Show earlier steps</button>}
-      <ol class="entries">{linesOf(steps).map((line) => <Entry key={line.step.id} line={line} session={session!} moment={moment} />)}</ol>
+      {!data && !error && <Skeleton rows={6} />}
+      <ol class="entries">{lines.map((line) => <Entry key={line.step.id} line={line} session={session!} moment={moment} />)}</ol>
+      <Fresh count={data ? lines.length : undefined} />
     </article>
   )
+}
+
+/** Follows the end of the transcript for who reads there, and tells others that there is more. */
+function Fresh({ count: now }: { count?: number }) {
+  const end = useRef<HTMLDivElement>(null)
+  const known = useRef<number>()
+  const [unread, setUnread] = useState(0)
+  useEffect(() => {
+    if (now === undefined) return
+    const added = now - (known.current ?? now)
+    known.current = now
+    if (added <= 0) return
+    if (end.current!.getBoundingClientRect().top < innerHeight + 240) end.current!.scrollIntoView({ block: 'end' })
+    else setUnread((n) => n + added)
+  }, [now])
+  useEffect(() => {
+    const watch = new IntersectionObserver((seen) => seen.some((s) => s.isIntersecting) && setUnread(0))
+    watch.observe(end.current!)
+    return () => watch.disconnect()
+  }, [])
+  return <>{unread > 0 && <p class="fresh"><button type="button" class="main" onClick={() => end.current!.scrollIntoView({ block: 'end' })}>{unread} new</button></p>}<div ref={end} /></>
 }
 
 function Head({ session: s, steps }: { session: Session; steps: Step[] }) {
@@ -58,7 +87,7 @@ function Head({ session: s, steps }: { session: Session; steps: Step[] }) {
   return (
     <header>
       <h2>{s.title}</h2>
-      <p class="soft small">{s.agent || program(s)} · {s.name || s.who} · since {exact(s.began)}</p>
+      <p class="soft small">{s.agent || program(s)} · {s.who === 'local' ? 'you' : s.name || s.who} · since {when(s.began)}</p>
       <div class="row">
         <button type="button" disabled={repeatable(steps).length === 0} title="The calls become a Lua script in the playground; repeated constants become parameters" onClick={makeScript}>Make this a script</button>
         {trace && <a class="button" href={`#/traces/${trace}`}>Trace</a>}

@@ -1,4 +1,5 @@
 // Writes a message: text, files, the model and the mode.
+import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { size } from '../format'
 import { notify } from '../parts/notices'
@@ -7,6 +8,9 @@ import { Icon } from '../shell/icon'
 import { chooseMode, loadModes, type Attachment, type Model } from './conversation'
 
 const mostAttached = 20_000_000
+
+/** A question that somebody wants to ask in other words: the composer takes it over. */
+export const edited = signal('')
 
 interface Props {
   model?: Model
@@ -27,6 +31,12 @@ export function Composer({ model, busy, draft, send, stop }: Props) {
     area.current.style.height = `${Math.min(area.current.scrollHeight + 2, 240)}px`
   }, [text])
   useEffect(() => { area.current?.focus() }, [])
+  useEffect(() => {
+    if (!edited.value) return
+    write(edited.value)
+    edited.value = ''
+    area.current?.focus()
+  }, [edited.value])
   const write = (value: string) => {
     setText(value)
     if (value) sessionStorage.setItem(draft, value)

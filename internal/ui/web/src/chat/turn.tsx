@@ -8,7 +8,7 @@ import { Icon } from '../shell/icon'
 import type { Call, Media, Piece, Turn, Usage } from './conversation'
 import { urlOf } from '../api'
 
-export function Exchange({ turn: t, retry }: { turn: Turn; retry?: () => void }) {
+export function Exchange({ turn: t, retry, edit }: { turn: Turn; retry?: () => void; edit?: () => void }) {
   const text = t.pieces.map((p) => p.text).filter(Boolean).join('\n\n')
   return (
     <article class="exchange" aria-label={`message: ${t.question.slice(0, 60)}`} aria-busy={t.busy}>
@@ -29,6 +29,8 @@ export function Exchange({ turn: t, retry }: { turn: Turn; retry?: () => void })
         {!t.busy && (
           <p class="soft small row after">
             {text && <Copy text={text}>Copy</Copy>}
+            {retry && !t.error && <button type="button" class="quiet" title="The same question again, below" onClick={retry}>Ask again</button>}
+            {edit && t.question && <button type="button" class="quiet" title="Put the question into the field below" onClick={edit}>Edit</button>}
             {t.model && <span>{t.model}</span>}
             {t.took !== undefined && <span>{duration(t.took)}</span>}
             {t.usage && <a class="quiet" href="#/usage" title="All usage">{costOf(t.usage)}</a>}

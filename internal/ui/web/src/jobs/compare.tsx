@@ -5,6 +5,7 @@ import { Diff } from '../parts/diff'
 import { State } from '../parts/state'
 import { useData } from '../resource'
 import { journalOf, logsOf, titleOf, took, type Job } from './job'
+import { Skeleton } from '../parts/skeleton'
 
 /** Compares the parameters, effects, output and result of two runs. */
 export function Compare({ one, other }: { one: string; other: string }) {
@@ -15,7 +16,7 @@ export function Compare({ one, other }: { one: string; other: string }) {
   const b = useData(load(other), [other])
   const error = a.error ?? b.error
   if (error) return <><p><a href="#/jobs">All jobs</a></p><p class="bad">{error.message}</p></>
-  if (!a.data || !b.data) return <p class="soft">…</p>
+  if (!a.data || !b.data) return <Skeleton />
   const text = (v: NonNullable<typeof a.data>) => [
     `status: ${v.job.status}`, `script: ${v.job.script_hash ?? ''}`, `params: ${JSON.stringify(v.job.params ?? {})}`, ...v.steps.map((s) => `${s.call} → ${s.error ?? JSON.stringify(s.outcome ?? null)}`),
     ...v.lines.map((l) => `${l.stream}: ${l.text}`), `result: ${JSON.stringify(v.job.result ?? null, null, 2)}`,

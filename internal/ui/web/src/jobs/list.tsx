@@ -7,6 +7,7 @@ import { Schedules } from '../parts/schedules'
 import { SharedMark, Whose } from '../parts/share'
 import { State, stateWord } from '../parts/state'
 import { Table, type Column } from '../parts/table'
+import { Views } from '../parts/views'
 import { useData } from '../resource'
 import { useFilter } from '../route'
 import { useWhose } from '../shares'
@@ -41,6 +42,7 @@ export function AllJobs() {
   const mark = (id: string) => setMarked((m) => (m.includes(id) ? m.filter((x) => x !== id) : [...m.slice(-1), id]))
   return (
     <>
+      <Views at="jobs" />
       <div class="segments" role="group" aria-label="State">
         {['', ...states].map((s) => <button key={s} type="button" aria-pressed={status === s} onClick={() => setStatus(s)}>{s ? stateWord(s) : 'all'} <span class="count">{stats.data?.[s || 'total']}</span></button>)}
       </div>

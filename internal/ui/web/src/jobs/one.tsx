@@ -20,6 +20,7 @@ import { active, Cancel, journalOf, logsOf, Progress, Retry, titleOf, type Job, 
 import { Replay } from './replay'
 import { beginning, type Wait } from './steps'
 import { Undo } from './undo'
+import { Skeleton } from '../parts/skeleton'
 
 /** How often output and effects of a running job are read, in milliseconds. They have no events of their own. */
 const pace = 1000
@@ -35,7 +36,7 @@ export function OneJob({ id }: { id: string }) {
   const j = job.data
   useHeading(j ? titleOf(j) : job.error && 'Not here any more', { title: 'Jobs', href: '#/jobs' })
   if (job.error) return <p class="bad">{job.error.message}</p>
-  if (!j) return <p class="soft">…</p>
+  if (!j) return <Skeleton />
   const steps = journal.data?.steps ?? []
   return (
     <>

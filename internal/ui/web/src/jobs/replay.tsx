@@ -6,6 +6,7 @@ import { Output, type OutputLine } from '../parts/output'
 import { useData } from '../resource'
 import { sourceOf, versionsOf } from '../versions'
 import type { Job } from './job'
+import { Skeleton } from '../parts/skeleton'
 
 interface Replayed {
   steps: number
@@ -61,7 +62,7 @@ function Difference({ job, lines, hash, answer }: { job: Job; lines: OutputLine[
 function Sources({ one, other }: { one: string; other: string }) {
   const { data, error } = useData((s) => Promise.all([sourceOf(one, s), sourceOf(other, s)]), [one, other])
   if (error) return <p class="bad">{error.message}</p>
-  return data ? <Diff before={data[0]} after={data[1]} /> : <p class="soft">…</p>
+  return data ? <Diff before={data[0]} after={data[1]} /> : <Skeleton />
 }
 
 /** A run as text, line by line, to compare it with another. */

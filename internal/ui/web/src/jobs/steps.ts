@@ -34,7 +34,7 @@ export function nameOf(call: string): string {
 
 /** What the call is about: its first text. */
 export function aboutOf(call: string): string {
-  const args = (/[({](.*)$/s.exec(call)?.[1] ?? '').replaceAll(/\["[^"]*"\]\s*=/g, '')
+  const args = (/[({](.*)$/s.exec(call)?.[1] ?? '').replaceAll(/\["[^"]*"\]\s*=|"(?:[^"\\]|\\.)*"\s*:/g, '')
   return /"((?:[^"\\]|\\.)*)"/.exec(args)?.[1].replaceAll('\\n', ' ') ?? ''
 }
 

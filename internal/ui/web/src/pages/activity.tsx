@@ -1,10 +1,12 @@
 // What agents do: the sessions, and one of them as a transcript.
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { Transcript } from '../activity/transcript'
 import { dayOf, initials, program, tokensOf, tokensText, type Session } from '../activity/model'
 import { get } from '../api'
 import { count, duration, when } from '../format'
 import { Hint } from '../parts/hint'
+import { Skeleton } from '../parts/skeleton'
+import { Views } from '../parts/views'
 import { useData } from '../resource'
 import { go, route, useFilter } from '../route'
 import { usePageKeys } from '../shell/shortcuts'
@@ -30,8 +32,8 @@ export function Activity({ rest }: { rest: string }) {
   usePageKeys({ j: () => open(data?.sessions[at + 1]), k: () => open(data?.sessions[Math.max(0, at - 1)]), '/': () => document.getElementById('activity-find')?.focus() })
   return (
     <>
-      <Views />
-      <Filters reading={id !== ''} />
+      <Views at="activity" />
+      <Filters reading={id !== ''} sessions={data?.sessions ?? []} />
       {error && <p class="bad">{error.message}</p>}
       <div class={`activity ${id ? 'one' : ''}`}>
         <nav aria-label="Sessions" class="sessions">
@@ -55,34 +57,20 @@ function queryOf(limit: number): string {
   return query.toString()
 }
 
-/** The other views of the same work are one click away. */
-function Views() {
-  return (
-    <p class="row views">
-      <b aria-current="page">Agents</b><a href="#/jobs">Jobs</a><a href="#/traces">All calls</a><a href="#/audit">Changes</a>
-    </p>
-  )
-}
-
-function Filters({ reading }: { reading: boolean }) {
+function Filters({ reading, sessions }: { reading: boolean; sessions: Session[] }) {
   const [find, setFind] = useFilter('find')
-  const [agent, setAgent] = useFilter('agent')
-  const [who, setWho] = useFilter('who')
   const [tool, setTool] = useFilter('tool')
-  const [server, setServer] = useFilter('server')
   const [outcome, setOutcome] = useFilter('outcome')
   const [span, setSpan] = useFilter('span')
-  const text = (id: string, label: string, value: string, set: (v: string) => void) => (
-    <><label for={id} class="hidden">{label}</label><input id={id} placeholder={label} value={value} size={9} onChange={(e) => set(e.currentTarget.value.trim())} /></>
-  )
   return (
     <div class={`row filters few ${reading ? 'reading' : ''}`}>
       <label for="activity-find" class="hidden">Tool, words, job</label>
       <input id="activity-find" type="search" placeholder="Tool, words, job" value={find} onChange={(e) => setFind(e.currentTarget.value.trim())} />
-      {text('activity-agent', 'Agent', agent, setAgent)}
-      {text('activity-who', 'Person or key', who, setWho)}
-      {text('activity-server', 'Server', server, setServer)}
-      {text('activity-tool', 'Tool', tool, setTool)}
+      <Seen name="agent" label="Agent" all="any agent" values={sessions.filter((s) => s.agent).map(program)} />
+      <Seen name="who" label="Person or key" all="anybody" values={sessions.map((s) => s.name || s.who)} />
+      <Seen name="server" label="Server" all="any server" values={sessions.flatMap((s) => s.server?.replace(/\+$/, '') || [])} />
+      <label for="activity-tool" class="hidden">Tool</label>
+      <input id="activity-tool" placeholder="Tool" value={tool} size={12} onChange={(e) => setTool(e.currentTarget.value.trim())} />
       <label for="activity-outcome" class="hidden">Outcome</label>
       <select id="activity-outcome" value={outcome} onChange={(e) => setOutcome(e.currentTarget.value)}>
         <option value="">any outcome</option><option value="ok">all went well</option><option value="failed">something failed</option><option value="denied">something was denied</option><option value="asked">asked for approval</option>
@@ -90,6 +78,19 @@ function Filters({ reading }: { reading: boolean }) {
       <label for="activity-span" class="hidden">Time</label>
       <select id="activity-span" value={span} onChange={(e) => setSpan(e.currentTarget.value)}><option value="">any time</option><option value="1h">last hour</option><option value="24h">24 hours</option><option value="7d">7 days</option></select>
     </div>
+  )
+}
+
+/** A filter whose choices are what the list has shown so far. */
+function Seen({ name, label, all, values }: { name: (typeof filters)[number]; label: string; all: string; values: string[] }) {
+  const [value, set] = useFilter(name)
+  const seen = useRef(new Set<string>())
+  for (const v of [...values, value]) if (v) seen.current.add(v)
+  return (
+    <>
+      <label for={`activity-${name}`} class="hidden">{label}</label>
+      <select id={`activity-${name}`} value={value} onChange={(e) => set(e.currentTarget.value)}><option value="">{all}</option>{[...seen.current].sort().map((v) => <option key={v}>{v}</option>)}</select>
+    </>
   )
 }
 
@@ -129,9 +130,4 @@ function Doing({ session: s }: { session: Session }) {
       {s.waited_us > 1e6 && <> · waited {duration(s.waited_us / 1000)}</>}
     </>
   )
-}
-
-/** Rows of the height of those to come. */
-function Skeleton() {
-  return <div aria-hidden="true">{[1, 2, 3, 4].map((n) => <div key={n} class="skeleton" />)}</div>
 }

@@ -17,6 +17,7 @@ import { Preview } from '../parts/content'
 import { Schedules } from '../parts/schedules'
 import { SharedMark, ShareButton, Whose } from '../parts/share'
 import { Tree, type TreeNode } from '../parts/tree'
+import { Skeleton } from '../parts/skeleton'
 
 interface Artifact extends Owned {
   id: string
@@ -210,7 +211,7 @@ function OneArtifact({ id }: { id: string }) {
   const extra = useData((s) => get<Extra>(`/artifact/${encodeURIComponent(id)}/meta`, s).catch(() => undefined), [id]) // only with the music tools
   useHeading(a ? nameOf(a) : error && 'Not here any more', { title: 'Results', href: '#/library' })
   if (error) return <p class="bad">{error.message}</p>
-  if (!a) return <p class="soft">…</p>
+  if (!a) return <Skeleton />
   const address = `/api/v1/library/${a.id}/content`
   const name = nameOf(a)
   return (
@@ -260,7 +261,7 @@ function treeNode(a: Related): TreeNode {
 function Lineage({ artifact: a }: { artifact: Related }) {
   const { data, error } = useData((s) => query('ancestor = $id or descendant = $id', { id: a.id }, s), [a.id], ['artifact.'])
   if (error) return <p class="bad">{error.message}</p>
-  if (!data) return <p class="soft">…</p>
+  if (!data) return <Skeleton />
   const others = data.filter((k) => k.id !== a.id)
   if (others.length === 0) return <Hint>This artifact has no ancestors and no descendants.</Hint>
   return <Tree nodes={[treeNode(a), ...others.map(treeNode)]} chosen={a.id} label="lineage" />

@@ -3,6 +3,7 @@ import { get } from '../api'
 import { duration, moment, size } from '../format'
 import { Hint } from '../parts/hint'
 import { Table, type Column } from '../parts/table'
+import { Views } from '../parts/views'
 import { useData } from '../resource'
 import { useFilter } from '../route'
 
@@ -42,6 +43,7 @@ export function Audit() {
   const { data, error, reload } = useData((s) => get<{ entries: Entry[] }>(`/api/v1/audit?${query.toString()}`, s), [who, tool, decision])
   return (
     <>
+      <Views at="audit" />
       <div class="row filters">
         <label for="audit-who" class="hidden">Who</label><input id="audit-who" placeholder="Who" value={who} onChange={(e) => setWho(e.currentTarget.value)} />
         <label for="audit-tool" class="hidden">Tool</label><input id="audit-tool" placeholder="Tool, such as git.*" type="search" value={tool} onChange={(e) => setTool(e.currentTarget.value)} />

@@ -1,18 +1,18 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Approvals } from '../chat/approvals'
-import { Composer } from '../chat/composer'
+import { Composer, edited } from '../chat/composer'
 import { changes, copy, load, loadList, loadModel, newID, remove, send, stop, turnsOf, type Attachment, type Summary, type Turn } from '../chat/conversation'
+import { SetUp } from '../chat/setup'
 import { Exchange } from '../chat/turn'
 import { ago } from '../format'
-import { Ask } from '../parts/ask'
-import { Command } from '../parts/command'
-import { notify } from '../parts/notices'
+import { deferred, notify } from '../parts/notices'
 import { SharedMark, ShareButton } from '../parts/share'
 import { useData } from '../resource'
 import { go } from '../route'
 import { isPermitted } from '../shares'
 import { Icon } from '../shell/icon'
 import { attempt } from '../upstream'
+import { Skeleton } from '../parts/skeleton'
 
 /** The name in the address of messages that belong to no conversation. */
 const unnamed = '-'
@@ -22,7 +22,7 @@ const addressOf = (id: string) => `chat/${encodeURIComponent(id || unnamed)}`
 export function Chat({ rest }: { rest: string }) {
   const [fresh, setFresh] = useState(newID)
   const id = rest === unnamed ? '' : rest || fresh
-  const { data: model } = useData(loadModel, [])
+  const { data: model, reload: again } = useData(loadModel, [], ['config.'])
   const turns = turnsOf(id)
   const stored = useData((s) => (rest ? load(id, s) : Promise.resolve()), [id, rest])
   const list = turns.value ?? []
@@ -43,8 +43,8 @@ export function Chat({ rest }: { rest: string }) {
         {current && <div class="row"><ShareButton kind="conversation" id={id} name={current.title} of={current} /></div>}
         <Log turns={list}>
           {stored.error && <p class="bad">{stored.error.message}</p>}
-          {list.length === 0 && (rest && turns.value === undefined && !stored.error ? <p class="soft">…</p> : model && !model.configured ? <SetUp problem={model.problem} /> : <Welcome ask={(text) => say(text, [], '')} ready={model?.configured === true} />)}
-          {list.map((t) => <Exchange key={t.key} turn={t} retry={mayRetry(t) && !current?.shared ? () => say(t.question, t.files, '', t.key) : undefined} />)}
+          {list.length === 0 && (rest && turns.value === undefined && !stored.error ? <Skeleton /> : model && !model.configured ? <SetUp problem={model.problem} done={again} /> : <Welcome ask={(text) => say(text, [], '')} ready={model?.configured === true} />)}
+          {list.map((t) => <Exchange key={t.key} turn={t} retry={mayRetry(t) && !current?.shared && !running ? () => say(t.question, t.files, '', t.error ? t.key : undefined) : undefined} edit={!current?.shared && !running ? () => edited.value = t.question : undefined} />)}
           {!current?.shared && <Approvals key={id} results={list.flatMap((t) => t.pieces).map((p) => p.call?.result ?? '').join('\n')} since={running?.began} />}
         </Log>
         {current?.shared ? <Foreign conversation={current} /> : <Composer key={id} draft={`chat.draft.${rest ? id : ''}`} model={model} busy={running !== undefined} send={say} stop={() => running && void stop(running).catch((e: Error) => notify('bad', e.message))} />}
@@ -78,24 +78,6 @@ function Log({ turns, children }: { turns: Turn[]; children: preact.ComponentChi
   return <div class="log" role="log" aria-live="polite" aria-label="Messages">{children}<div ref={end} class="logend" /></div>
 }
 
-/** How a server without a model gets one: a local one costs nothing and needs no key. */
-function SetUp({ problem }: { problem?: string }) {
-  return (
-    <section class="setup" aria-label="Set up a model">
-      <h2>The chat needs a model</h2>
-      <p class="soft">Your agents work without it. With a model you can ask for things here, too: it uses every connected tool, and what changes something waits for your approval where the policy says so.</p>
-      <h3>A model on this machine</h3>
-      <p class="soft small">Ollama, LM Studio, llama.cpp and vLLM all have this API. Put this into <code>luanette.toml</code>, with the model that you have:</p>
-      <Command text={'[chat]\nprovider = "openai"\nbase_url = "http://127.0.0.1:11434/v1"\nmodel = "qwen3"'} />
-      <h3>Claude, or another provider</h3>
-      <p class="soft small">Start the server with the key in its environment. It is not stored.</p>
-      <Command text="export ANTHROPIC_API_KEY=…" />
-      <p><a href="#/docs/chat?at=models">All providers and settings</a></p>
-      {problem && <details class="small soft"><summary>What the server says</summary><p>{problem}</p></details>}
-    </section>
-  )
-}
-
 const ideas = ['What can you do here?', 'Which servers and tools are connected?', 'Write a script that finds the slowest tool of the last hour.']
 
 function Welcome({ ask, ready }: { ask: (text: string) => void; ready: boolean }) {
@@ -111,12 +93,13 @@ function Welcome({ ask, ready }: { ask: (text: string) => void; ready: boolean }
 function Conversations({ current, data, error, reload }: { current?: string; data?: Summary[]; error?: Error; reload: () => void }) {
   const [shown, setShown] = useState(false)
   const [find, setFind] = useState('')
-  const forget = (c: Summary) => void attempt(async () => {
-    await remove(c.id)
+  const [gone, setGone] = useState<string[]>([])
+  const forget = (c: Summary) => {
+    setGone((all) => [...all, c.id])
     if (c.id === current) go('chat')
-    reload()
-  })
-  const matching = (data ?? []).filter((c) => c.title.toLowerCase().includes(find.toLowerCase()))
+    deferred(`“${c.title || 'untitled'}” was deleted`, () => void attempt(() => remove(c.id)).then(reload), () => setGone((all) => all.filter((id) => id !== c.id)))
+  }
+  const matching = (data ?? []).filter((c) => !gone.includes(c.id) && c.title.toLowerCase().includes(find.toLowerCase()))
   return (
     <aside class={`conversations${shown ? ' open' : ''}`} aria-label="Conversations">
       <div class="row">
@@ -134,7 +117,7 @@ function Conversations({ current, data, error, reload }: { current?: string; dat
                 <span class="oneline">{c.busy && <span class="spinner" />}{c.title || 'untitled'}</span>
                 <span class="soft small">{c.owner && `${c.owner}, `}{ago(c.updated_at)}</span>
               </a>
-              {!c.shared && <Ask label="×" name={`Delete ${c.title}`} question={`Delete the conversation “${c.title}”? This cannot be undone.`} yes="Delete" action={() => forget(c)} />}
+              {!c.shared && <button type="button" class="plain" aria-label={`Delete ${c.title}`} title="Delete" onClick={() => forget(c)}>×</button>}
             </li>
           ))}
         </ul>

@@ -2,9 +2,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useHeading } from '../heading'
 import { addressOf, anchorOf, find, pages, pageText } from '../manual'
-import { Markdown } from '../parts/markdown'
+import { Markdown, type Runnable } from '../parts/markdown'
+import { keepDraft } from '../playground/draft'
 import { useData } from '../resource'
-import { route } from '../route'
+import { go, route } from '../route'
 
 export function Docs({ rest }: { rest: string }) {
   return rest ? <Page key={rest} path={rest} /> : <Contents />
@@ -29,7 +30,13 @@ function Page({ path }: { path: string }) {
     return () => watch.disconnect()
   }, [data, at])
   if (error) return <p class="bad">{error.message}</p>
-  return <div class="manual" ref={box}>{data && <Markdown text={data.replace(/^# .*\n/, '')} />}</div>
+  return <div class="manual" ref={box}>{data && <Markdown text={data.replace(/^# .*\n/, '')} tryIt={tryIt} />}</div>
+}
+
+/** Puts an example into the playground, where it runs. */
+export function tryIt(language: Runnable, code: string): void {
+  keepDraft('', { language, code })
+  go('playground')
 }
 
 /** The pages that are read first; the others follow. */

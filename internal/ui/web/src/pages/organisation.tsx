@@ -14,6 +14,7 @@ import { UpstreamFields, UpstreamForm } from '../parts/upstreamform'
 import { useData } from '../resource'
 import { useFilter } from '../route'
 import { attempt, type Upstream } from '../upstream'
+import { Skeleton } from '../parts/skeleton'
 
 interface Used {
   used: number
@@ -33,7 +34,7 @@ export function Organisation() {
   const [chosen, setChosen] = useFilter('org')
   const all = useData(async (s) => (me.value?.org ? undefined : orgsOf((await getIfAny<{ people: Person[] }>('/api/v1/people', s))?.people ?? [])), [])
   const org = me.value?.org || chosen || all.data?.[0]
-  if (!org) return all.data?.length === 0 ? <section class="panel"><Hint>No organisation has people yet. `[identity.NAME.orgs]` in luanette.toml puts the members of groups into organisations; `luanette people add-to ORG ID` adds one person.</Hint></section> : <p class="soft">…</p>
+  if (!org) return all.data?.length === 0 ? <section class="panel"><Hint>No organisation has people yet. `[identity.NAME.orgs]` in luanette.toml puts the members of groups into organisations; `luanette people add-to ORG ID` adds one person.</Hint></section> : <Skeleton />
   return (
     <>
       {all.data && <div class="row filters"><label for="organisation">Organisation</label><select id="organisation" value={org} onChange={(e) => setChosen(e.currentTarget.value)}>{all.data.map((o) => <option key={o}>{o}</option>)}</select></div>}

@@ -19,6 +19,7 @@ import { useData } from '../resource'
 import { useFilter } from '../route'
 import { byTrouble, type Upstream } from '../upstream'
 import { waiting } from '../waiting'
+import { Skeleton } from '../parts/skeleton'
 
 const spans = { '1h': '1 h', '6h': '6 h', '24h': '24 h' }
 
@@ -37,7 +38,7 @@ export function Overview() {
   const stage = useStages(3, Boolean(complete))
   const error = calls.error ?? servers.error
   const traffic = useMemo(() => list && list.length > 0 && calls.data && <Traffic report={calls.data} servers={list} jobs={jobs.data} stage={stage} />, [list, calls.data, jobs.data, stage])
-  if (!error && !complete) return <p class="soft">…</p> // all at once, so that nothing moves
+  if (!error && !complete) return <Skeleton /> // all at once, so that nothing moves
   return (
     <>
       {error && <p class="bad">{error.message}</p>}
@@ -62,7 +63,7 @@ function Traffic({ report, servers, jobs, stage }: { report: Report; servers: Up
     <>
       <Numbers report={report} servers={servers} jobs={jobs} />
       <div class="columns wide-first">
-        <section class="panel" aria-label="Calls"><h2>Calls per second <span class="legend small soft"><i class="bar" /> calls <i class="bar bad" /> failed</span></h2><CallsChart report={report} /></section>
+        <section class="panel filled" aria-label="Calls"><h2>Calls per second <span class="legend small soft"><i class="bar" /> calls <i class="bar bad" /> failed</span></h2><CallsChart report={report} /></section>
         <section class="panel" aria-label="Tools by calls"><h2>Busiest tools, last hour</h2><TopTools report={report} /></section>
       </div>
       {stage > 0 && (
@@ -104,7 +105,7 @@ function Numbers({ report: r, servers, jobs }: { report: Report; servers: Upstre
 function CallsChart({ report: r }: { report: Report }) {
   return <Chart label="calls and errors per second" times={timesOf(r)} format={rate} lines={[
     { label: 'calls', values: r.points.map((p) => p.calls / r.step_secs), colour: '--accent', kind: 'area' },
-    { label: 'errors', values: r.points.map((p) => p.errors / r.step_secs), colour: '--bad', kind: 'bars' },
+    { label: 'failed', values: r.points.map((p) => p.errors / r.step_secs), colour: '--bad', kind: 'bars' },
   ]} />
 }
 
@@ -114,7 +115,7 @@ function TopTools({ report: r }: { report: Report }) {
     <table aria-label="Tools by calls">
       <thead><tr><th>Tool</th><th class="num">Calls</th><th class="num">Errors</th><th class="num">Results</th></tr></thead>
       <tbody>
-        {r.tools.slice(0, 8).map((t) => (
+        {r.tools.slice(0, 6).map((t) => (
           <tr key={t.name}>
             <td class="breaks"><a href={`#/tools/${encodeURIComponent(t.name)}`}>{t.name}</a></td>
             <td class="num">{t.calls}</td><td class="num">{t.errors > 0 ? <span class="bad">{t.errors}</span> : 0}</td>

@@ -11,6 +11,7 @@ import { Table, type Column } from '../parts/table'
 import { useData } from '../resource'
 import { useFilter } from '../route'
 import { attempt } from '../upstream'
+import { Skeleton } from '../parts/skeleton'
 
 export function People({ rest }: { rest: string }) {
   const at = rest === 'people' ? 'people' : 'keys'
@@ -41,7 +42,7 @@ function Persons() {
   const { data, error, reload } = useData((s) => get<{ people: Person[] }>('/api/v1/people', s), [], ['person.'], undefined, 30_000)
   const [find, setFind] = useFilter('find')
   if (error) return <p class="bad">{error.message}</p>
-  if (!data) return <p class="soft">…</p>
+  if (!data) return <Skeleton />
   if (data.people.length === 0) return <Hint>Nobody has signed in yet. People appear here when they sign in at `/signin` for the first time.</Hint>
   const shown = data.people.filter((p) => `${p.name} ${p.email ?? ''} ${p.memberships?.map((m) => `${m.org} ${m.roles?.join(' ') ?? ''}`).join(' ') ?? ''}`.toLowerCase().includes(find.toLowerCase()))
   return (

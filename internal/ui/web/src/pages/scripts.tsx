@@ -16,6 +16,7 @@ import { StartJob } from '../parts/startjob'
 import { stateWord } from '../parts/state'
 import { Diff } from '../parts/diff'
 import { Tree, type TreeNode } from '../parts/tree'
+import { Skeleton } from '../parts/skeleton'
 
 interface Script {
   hash: string
@@ -56,7 +57,7 @@ function OneScript({ hash }: { hash: string }) {
   const title = s ? s.name || `Script ${s.hash.slice(0, 12)}` : error && 'Not here any more'
   useHeading(title, { title: 'Scripts', href: '#/scripts' })
   if (error) return <p class="bad">{error.message}</p>
-  if (!s || !title) return <p class="soft">…</p>
+  if (!s || !title) return <Skeleton />
   const versions = history.data?.versions ?? []
   const current = versions.find((v) => v.current && v.hash === s.hash)
   const choices = new Map<string, string>()
@@ -193,7 +194,7 @@ async function relatives(s: ScriptDetail, signal: AbortSignal): Promise<Script[]
 
 /** The graph of a script's ancestors and descendants. */
 function Lineage({ script: s, family }: { script: ScriptDetail; family?: Script[] }) {
-  if (!family || family.length < 2) return <p class="soft">…</p>
+  if (!family || family.length < 2) return <Skeleton />
   const names = family.map((k) => k.name)
   const label = (k: Script) => (!k.name ? k.hash.slice(0, 12) : names.indexOf(k.name) === names.lastIndexOf(k.name) ? k.name : `${k.name} ${k.hash.slice(0, 6)}`)
   const list = family.map((k): TreeNode => ({ id: k.hash, label: label(k), href: `#/scripts/${k.hash}`, parent: k.parent, about: k.description }))

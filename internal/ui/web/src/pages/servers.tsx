@@ -17,6 +17,7 @@ import { DefinitionForm } from '../parts/definitionform'
 import { Connections, SandboxFacts } from '../parts/sandbox'
 import { UpstreamForm } from '../parts/upstreamform'
 import { LoginState, UpstreamLogin, YourLogin } from '../parts/upstreamlogin'
+import { useHeading } from '../heading'
 import { useData } from '../resource'
 import { go, useFilter } from '../route'
 import { ToolsOf } from './tools'
@@ -107,13 +108,13 @@ function OneServer({ name }: { name: string }) {
   const mine = recent.value.filter((e) => e.data.upstream === name || e.data.namespace === name)
   const written = mine.filter((e) => e.type === 'upstream.stderr').slice(-200)
   const u = data?.upstream
+  useHeading(name, { title: 'Servers', href: '#/servers' })
   return (
     <>
-      <p><a href="#/servers">All servers</a></p>
       {error && <p class="bad">{error.message}</p>}
       {u && (
         <>
-          <div class="row title"><h2>{u.namespace}</h2><State state={u.state} /><span class="row"><Actions upstream={u} reload={() => void gone(name).then((left) => (left ? go('servers') : reload()))} /></span></div>
+          <div class="row title"><State state={u.state} /><span class="row"><Actions upstream={u} reload={() => void gone(name).then((left) => (left ? go('servers') : reload()))} /></span></div>
           <Numbers name={name} />
           <div class="columns">
             <section class="panel" aria-label="State"><h3>State</h3><Facts upstream={u} at={data.at} /></section>

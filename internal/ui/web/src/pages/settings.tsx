@@ -1,9 +1,11 @@
-import { get } from '../api'
+import { get, may } from '../api'
 import { count, duration } from '../format'
 import { useData } from '../resource'
 import { Config } from '../parts/config'
+import { LiveSettings, useSettings } from '../parts/livesettings'
 import { Nodes, useNodes } from '../parts/nodes'
 import { State } from '../parts/state'
+import { Skeleton } from '../parts/skeleton'
 
 interface Health {
   status: string
@@ -17,11 +19,13 @@ interface Health {
 
 export function Settings() {
   const nodes = useNodes()
+  const live = useSettings(may('admin'))
   return (
     <>
       <section class="panel" aria-label="Health"><h2>Health</h2><HealthStatus /></section>
       <Nodes cluster={nodes.data} />
-      <section class="panel" aria-label="Effective configuration"><h2>Effective configuration</h2><Config /></section>
+      {live.data && <section class="panel" aria-label="Settings that apply at once"><h2>Settings that apply at once</h2><LiveSettings shown={live.data} reload={live.reload} /></section>}
+      <section class="panel" aria-label="Effective configuration"><h2>All settings</h2><Config file={live.data} /></section>
     </>
   )
 }
@@ -29,7 +33,7 @@ export function Settings() {
 function HealthStatus() {
   const { data: h, error } = useData((s) => get<Health>('/health', s), [], ['upstream.', 'config.'], undefined, 10_000)
   if (error) return <p class="bad">{error.message}</p>
-  if (!h) return <p class="soft">…</p>
+  if (!h) return <Skeleton />
   const upstreams = Object.values(h.upstreams ?? {})
   return (
     <>

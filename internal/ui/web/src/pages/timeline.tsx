@@ -9,6 +9,7 @@ import { State } from '../parts/state'
 import { useData } from '../resource'
 import { go } from '../route'
 import { Icon } from '../shell/icon'
+import { Skeleton } from '../parts/skeleton'
 
 interface Transport {
   project: string
@@ -95,7 +96,7 @@ function Project({ name, choice }: { name: string; choice: ComponentChildren }) 
     }
     reload()
   }
-  if (!data) return error ? <p class="bad">{error.message}</p> : <p class="soft">…</p>
+  if (!data) return error ? <p class="bad">{error.message}</p> : <Skeleton />
   const end = Math.max(16, ...regions.map((r) => r.position + r.duration), ...data.markers.map((m) => m.position + 1))
   const playing = shown?.state === 'playing'
   const finish = () => { if (mine.current) { mine.current = false; void act('garden_stop') } }

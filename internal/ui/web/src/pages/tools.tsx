@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { may } from '../api'
 import { count } from '../format'
 import { call } from '../mcp'
+import { Effect, effectOf } from '../parts/effect'
 import { Hint } from '../parts/hint'
 import { OneTool } from '../parts/tool'
 import { Table, type Column } from '../parts/table'
@@ -65,6 +66,7 @@ function Group({ group: g, open, reload }: { group: ToolGroup; open: boolean; re
 const columns: Column<ListedTool>[] = [
   { name: 'Tool', value: (t) => t.name, cell: (t) => <ToolLink tool={t} />, class: 'breaks' },
   { name: 'Description', cell: (t) => <span class="soft brief">{t.description}</span>, class: 'about' },
+  { name: 'Effect', value: effectOf, cell: (t) => <Effect tool={t} /> },
   { name: 'Tokens', value: (t) => t.tokens, cell: (t) => t.tokens, number: true },
 ]
 
@@ -88,12 +90,11 @@ export function ToolsOf({ server, reload, sum = false }: { server: string; reloa
   )
 }
 
-function ToolLink({ tool: t }: { tool: { name: string; read_only?: boolean; stale?: boolean; exposed?: boolean; original?: string } }) {
+function ToolLink({ tool: t }: { tool: { name: string; stale?: boolean; exposed?: boolean; original?: string } }) {
   return (
     <>
       <a class="mono" href={`#/tools/${encodeURIComponent(t.name)}`}>{t.name}</a>
       {t.exposed && <span class="tag at good" title="clients see it in their list">pinned</span>}
-      {t.read_only && <span class="tag at soft">read-only</span>}
       {t.stale && <span class="tag at warn">disconnected</span>}
       {t.original && <span class="soft small"> was {t.original}</span>}
     </>
@@ -110,6 +111,7 @@ interface Found {
 
 const foundColumns: Column<Found>[] = [
   { name: 'Tool', cell: (t) => <ToolLink tool={t} />, class: 'breaks' },
+  { name: 'Effect', cell: (t) => <Effect tool={t} /> },
   { name: 'Description', cell: (t) => <><span class="soft brief">{t.description}</span><span class="mono soft small breaks">{t.signature}</span></>, class: 'about' },
 ]
 

@@ -1,8 +1,10 @@
 import { useState } from 'preact/hooks'
 import { get } from '../api'
 import { count, duration, when } from '../format'
+import { useHeading } from '../heading'
 import { Hint } from '../parts/hint'
 import { Table, type Column } from '../parts/table'
+import { Views } from '../parts/views'
 import { Waterfall, type Trace } from '../parts/waterfall'
 import { useData } from '../resource'
 import { useFilter } from '../route'
@@ -31,6 +33,7 @@ function AllTraces() {
   const mark = (id: string) => setMarked((m) => (m.includes(id) ? m.filter((x) => x !== id) : [...m.slice(-1), id]))
   return (
     <>
+      <Views at="traces" />
       <div class="row filters">
         <label for="words" class="hidden">Tool, request or trace id</label>
         <input id="words" type="search" placeholder="Tool, request or trace id" size={26} value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
@@ -71,13 +74,13 @@ function isWork(t: Trace): boolean {
 
 function OneTrace({ id }: { id: string }) {
   const { data, error } = useData((s) => get<Trace>(`/api/v1/traces/${encodeURIComponent(id)}`, s), [id])
+  useHeading(data?.name ?? (error && 'Not here any more'), { title: 'All calls', href: '#/traces' })
   return (
     <>
-      <p><a href="#/traces">All traces</a></p>
       {error && <p class="bad">{error.message}</p>}
       {data && (
         <>
-          <div class="row title"><h2>{data.name}</h2>{data.failed && <span class="state bad">failed</span>}<span class="soft">{when(data.start)}, {duration(data.duration_ns / 1e6)}, {count(data.span_count, 'span')}</span></div>
+          <div class="row title">{data.failed && <span class="state bad">failed</span>}<span class="soft">{when(data.start)}, {duration(data.duration_ns / 1e6)}, {count(data.span_count, 'span')}</span></div>
           <p class="soft mono breaks">{data.trace_id}{data.tools && `, called ${data.tools.join(', ')}`}</p>
           <section class="panel" aria-label="Spans"><Waterfall trace={data} /></section>
         </>

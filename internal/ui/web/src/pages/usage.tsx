@@ -1,6 +1,7 @@
 import { get, getIfAny, me, post } from '../api'
 import { user, type Usage as Tokens } from '../chat/conversation'
 import { dollars } from '../chat/turn'
+import { tokensText } from '../activity/model'
 import { ago, count, when } from '../format'
 import { Chart } from '../parts/chart'
 import { Hint } from '../parts/hint'
@@ -61,7 +62,7 @@ export function Usage() {
         {who && <button type="button" aria-label={`show everybody, not only ${who}`} onClick={() => setWho('')}>{who} ×</button>}
       </div>
       {error && <p class="bad">{error.message}</p>}
-      {data && <Shown report={data} choose={setWho} />}
+      {data && <Shown report={data} choose={setWho} span={Number(days)} />}
       <Callbacks />
     </>
   )
@@ -95,8 +96,19 @@ function Callbacks() {
   return <section class="panel" aria-label="Callbacks"><h2>Callbacks</h2><Table label="Callbacks" rows={data.callbacks} columns={columns} id={(c) => c.id} /></section>
 }
 
-function Shown({ report: r, choose }: { report: Report; choose: (who: string) => void }) {
-  const days = [...r.days].reverse()
+/** Each day of a time until today, those without answers, too. */
+function everyDay(days: Report['days'], span: number): Pick<Report['days'][number], 'day' | 'cost_usd' | 'input_tokens' | 'output_tokens'>[] {
+  const known = new Map(days.map((d) => [d.day, d]))
+  return Array.from({ length: span }, (_, i) => {
+    const name = new Date(Date.now() - (span - 1 - i) * 86_400_000).toISOString().slice(0, 10)
+    const d = known.get(name)
+    return { day: name, cost_usd: d?.cost_usd ?? 0, input_tokens: d ? tokensIn(d) : 0, output_tokens: d?.output_tokens ?? 0 }
+  })
+}
+
+function Shown({ report: r, choose, span }: { report: Report; choose: (who: string) => void; span: number }) {
+  const days = everyDay(r.days, span)
+  const times = days.map((d) => Date.parse(`${d.day}T12:00`) / 1000)
   if (r.total.turns === 0) return <><Budgets list={r.budgets} /><Hint>No message was answered in this time.</Hint></>
   return (
     <>
@@ -107,11 +119,14 @@ function Shown({ report: r, choose }: { report: Report; choose: (who: string) =>
         <li><span class="number"><b>{number(r.total.output_tokens)}</b>output tokens</span></li>
       </ul>
       <Budgets list={r.budgets} />
-      {days.length > 0 && (
+      <div class="columns">
         <section class="panel" aria-label="Cost per day"><h2>Cost per day</h2>
-          <Chart label="cost per day" times={days.map((d) => Date.parse(d.day) / 1000)} lines={[{ label: 'cost', values: days.map((d) => d.cost_usd), colour: '--accent', kind: 'bars' }]} format={dollars} />
+          <Chart label="cost per day" byDay times={times} lines={[{ label: 'cost', values: days.map((d) => d.cost_usd), colour: '--accent', kind: 'bars' }]} format={dollars} />
         </section>
-      )}
+        <section class="panel" aria-label="Tokens per day"><h2>Tokens per day <span class="legend small soft"><i class="bar" /> in <i class="bar second" /> out</span></h2>
+          <Chart label="tokens per day" byDay times={times} lines={[{ label: 'in', values: days.map((d) => d.input_tokens), colour: '--accent', kind: 'bars' }, { label: 'out', values: days.map((d) => d.output_tokens), colour: '--warn', kind: 'bars' }]} format={tokensText} />
+        </section>
+      </div>
       <div class="columns">
         <section class="panel"><h2>Days</h2><Table label="Days" rows={r.days} id={(d) => d.day} columns={[{ name: 'Day', value: (d) => d.day, cell: (d) => d.day }, ...sums<Report['days'][number]>()]} /></section>
         <section class="panel"><h2>People</h2><Table label="People" rows={r.people} id={(p) => p.user_id} columns={[{ name: 'Person', value: (p) => p.user_id, cell: (p) => <button type="button" class="tag" onClick={() => choose(p.user_id)}>{p.user_id}</button> }, ...sums<Report['people'][number]>()]} /></section>

@@ -12,6 +12,7 @@ import { Table, type Column } from '../parts/table'
 import { useData } from '../resource'
 import { addressOf, isPerson, loadSharedWithMe, permits, type Share } from '../shares'
 import { attempt } from '../upstream'
+import { Skeleton } from '../parts/skeleton'
 
 interface Grant {
   id: string
@@ -37,7 +38,7 @@ export function You() {
     return { logins, grants: grants?.grants, secrets: secrets?.secrets }
   }, [me.value?.id], loginEvents)
   const { data, error, reload } = mine
-  if (!data) return error ? <p class="bad">{error.message}</p> : <p class="soft">…</p>
+  if (!data) return error ? <p class="bad">{error.message}</p> : <Skeleton />
   return (
     <>
       {error && <p class="bad">{error.message}</p>}
@@ -82,7 +83,7 @@ function Organisation() {
 function Shared() {
   const { data, error } = useData(loadSharedWithMe, [], ['share.'])
   if (error) return <p class="bad">{error.message}</p>
-  if (!data) return <p class="soft">…</p>
+  if (!data) return <Skeleton />
   if (data.length === 0) return <Hint>Nothing. Colleagues share jobs, schedules, sessions, artifacts and scripts with the button `Share` of each.</Hint>
   return <Table label="Shared with you" rows={data} columns={sharedColumns} id={(s) => s.id} />
 }

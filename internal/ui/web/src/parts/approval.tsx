@@ -11,6 +11,7 @@ import { Json } from './json'
 import { Output, type OutputLine } from './output'
 import { Plan, type Planned } from './plan'
 import { State } from './state'
+import { Skeleton } from './skeleton'
 
 export interface Approval {
   approval_id: string
@@ -62,7 +63,7 @@ export function ApprovalCard({ id, known, version, decide }: { id: string; known
     shownApproval.value = a
     return () => (shownApproval.value = undefined)
   }, [a])
-  if (!a) return loaded.error ? <p class="bad">{loaded.error.message}</p> : <p class="soft">…</p>
+  if (!a) return loaded.error ? <p class="bad">{loaded.error.message}</p> : <Skeleton />
   return (
     <article class="panel" aria-label={`approval of ${a.subject}`}>
       <div class="row title"><h2>{deedOf(a.subject, a.plan)}</h2>{a.status !== 'pending' && <State state={a.status} />}</div>

@@ -20,7 +20,7 @@ export function Attention({ servers }: { servers: Upstream[] }) {
       <h2>Needs you</h2>
       {approvals.slice(0, 5).map((a) => (
         <article key={a.approval_id} aria-label={`approval of ${a.script || a.subject}`}>
-          <div><b>{deedOf(a.subject, a.plan)}</b>{a.plan.length > 1 && ` and ${count(a.plan.length - 1, 'more change')}`}<span class="second">asked by {scriptOf(a)}, {ago(a.created_at)}, <code>{a.subject}</code></span></div>
+          <div><b>{deedOf(a.subject, a.plan)}</b>{a.plan.length > 1 && ` and ${count(a.plan.length - 1, 'more change')}`}<span class="second">asked by {a.script === a.subject ? 'an agent' : scriptOf(a)}, {ago(a.created_at)}, <code>{a.subject}</code></span></div>
           <a class="button" href={`#/approvals/${a.approval_id}`}>Review</a>
         </article>
       ))}

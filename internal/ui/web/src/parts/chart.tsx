@@ -17,6 +17,7 @@ interface Props {
   times: number[] // seconds since 1970
   lines: Line[]
   format: (v: number) => string
+  byDay?: boolean // a value for each day
 }
 
 export function Chart(props: Props) {
@@ -36,9 +37,9 @@ function draw(box: HTMLElement, plot: { current?: Plot }, latest: { current: Pro
   const create = async () => {
     const { Plot } = await import('./plot')
     if (!wanted) return
-    const { times, lines, format } = latest.current
+    const { times, lines, format, byDay } = latest.current
     plot.current?.remove()
-    plot.current = new Plot(box, times, lines, format)
+    plot.current = new Plot(box, times, lines, format, byDay)
   }
   const seen = new IntersectionObserver((entries) => {
     if (!entries.some((e) => e.isIntersecting)) return

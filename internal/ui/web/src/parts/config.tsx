@@ -3,6 +3,8 @@ import { useState } from 'preact/hooks'
 import { errorOf, request } from '../api'
 import { useData } from '../resource'
 import { Hint } from './hint'
+import { placeOf, type Settings } from './livesettings'
+import { Skeleton } from './skeleton'
 
 interface Line {
   section: string
@@ -12,7 +14,7 @@ interface Line {
   help: string
 }
 
-export function Config() {
+export function Config({ file }: { file?: Settings }) {
   const { data, error } = useData(async (signal) => {
     const response = await request('/api/v1/config', { signal })
     if (!response.ok) throw await errorOf(response)
@@ -21,13 +23,13 @@ export function Config() {
   const [query, setQuery] = useState('')
   const [onlySet, setOnlySet] = useState(true)
   if (error) return <p class="bad">{error.message}</p>
-  if (data === undefined) return <p class="soft">…</p>
+  if (data === undefined) return <Skeleton />
   const all = read(data)
   const shown = all.filter((l) => (!onlySet || l.from !== 'default' || query) && `${l.section}.${l.key} ${l.help}`.toLowerCase().includes(query.toLowerCase()))
   const sections = [...new Set(shown.map((l) => l.section))]
   return (
     <>
-      <Hint>The same as `luanette config show`, without secrets. To change it, edit `luanette.toml`; the server reloads the file.</Hint>
+      <Hint>The same as `luanette config show`, without secrets, with where each is set. The others are changed in `luanette.toml`, and say so if they need a restart.</Hint>
       <div class="row filters">
         <label for="config-words">Find</label>
         <input id="config-words" type="search" value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
@@ -41,7 +43,7 @@ export function Config() {
             {section && <tr><th scope="rowgroup" colSpan={4}>[{section}]</th></tr>}
             {shown.filter((l) => l.section === section).map((l) => (
               <tr key={l.key} class={l.from === 'default' ? '' : 'given'}>
-                <td class="mono">{l.key}</td><td class="mono breaks">{l.value}</td><td class="soft">{l.from}</td><td class="soft small">{l.help}</td>
+                <td class="mono">{l.key}</td><td class="mono breaks">{l.value}</td><td class="soft">{placeOf(file, l.section ? `${l.section}.${l.key}` : l.key) || l.from}</td><td class="soft small">{l.help}</td>
               </tr>
             ))}
           </tbody>

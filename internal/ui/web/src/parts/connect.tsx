@@ -9,6 +9,7 @@ import { useAttempt } from './fields'
 import { Hint } from './hint'
 import { RegistrySearch } from './registry'
 import { UpstreamFields } from './upstreamform'
+import { Skeleton } from './skeleton'
 
 const ways = { url: 'URL', command: 'Command or JSON', api: 'API', registry: 'Registry', clients: 'From your clients' }
 
@@ -28,8 +29,8 @@ export function AddServer({ way, given = '', done, cancel }: { way?: Way; given?
   const elsewhere = useData((s) => (setup.data?.programs ? loadCandidates(s) : Promise.resolve([])), [setup.data?.programs])
   const fresh = elsewhere.data?.filter((c) => c.state === 'new').length ?? 0
   const chosen = picked ?? (fresh > 0 ? 'clients' : 'command')
-  if (!picked && !(setup.data ?? setup.error)) return <p class="soft">…</p>
-  if (!picked && !(elsewhere.data ?? elsewhere.error)) return <p class="soft">…</p>
+  if (!picked && !(setup.data ?? setup.error)) return <Skeleton />
+  if (!picked && !(elsewhere.data ?? elsewhere.error)) return <Skeleton />
   const offered = Object.entries(ways).filter(([key]) => key !== 'clients' || chosen === 'clients' || !local || (elsewhere.data?.length ?? 0) > 0)
   const meant = kindOf(text)
   const paste = (e: ClipboardEvent) => {

@@ -9,6 +9,7 @@ import { Markdown } from './markdown'
 import { PianoRoll } from './pianoroll'
 import { Value } from './value'
 import { Sound } from './waveform'
+import { Skeleton } from './skeleton'
 
 const maxText = 256 * 1024
 const maxBytes = 4 * 1024 * 1024
@@ -35,7 +36,7 @@ function Roll({ address, bytes }: { address: string; bytes: number }) {
   const { data, error } = useData(async (s) => (bytes > maxBytes ? undefined : new Uint8Array(await bytesOf(address, s))), [address])
   if (bytes > maxBytes) return <p class="soft">At {size(bytes)} this file is too large for a preview.</p>
   if (error) return <p class="bad">{error.message}</p>
-  return data ? <PianoRoll bytes={data} /> : <p class="soft">…</p>
+  return data ? <PianoRoll bytes={data} /> : <Skeleton />
 }
 
 /** A tune in ABC notation: the server converts it to MIDI. */
@@ -51,7 +52,7 @@ function Tune({ address, bytes }: { address: string; bytes: number }) {
 function Text({ address, bytes, view, type }: { address: string; bytes: number; view: View; type: string }) {
   const { data, error } = useData(async (s) => textOf(new Uint8Array(await bytesOf(address, s)).slice(0, maxText)) ?? null, [address])
   if (error) return <p class="bad">{error.message}</p>
-  if (data === undefined) return <p class="soft">…</p>
+  if (data === undefined) return <Skeleton />
   if (data === null) return <p class="soft">{typeName(type)} has no preview. Download it instead.</p>
   return (
     <>

@@ -7,6 +7,7 @@ import { Dialog } from './dialog'
 import { difference, SettingField, settingsFor, useAttempt } from './fields'
 import { Hint } from './hint'
 import { notify } from './notices'
+import { Skeleton } from './skeleton'
 
 export function DefinitionForm({ upstream: u, close }: { upstream: Upstream; close: () => void }) {
   const setup = useData(loadSetup, [])
@@ -16,7 +17,7 @@ export function DefinitionForm({ upstream: u, close }: { upstream: Upstream; clo
     <Dialog title={`Edit ${u.namespace}`} wide close={close}>
       {elsewhere && <><p>{elsewhere} Change it in <code class="breaks">{u.configured_at ?? 'the configuration'}</code>: the file is read again when it changes.</p><div class="row actions"><button type="button" onClick={close}>Close</button></div></>}
       {data && setup.data && !elsewhere && <Fields definition={data} close={close} />}
-      {!data && !error && <p class="soft">…</p>}
+      {!data && !error && <Skeleton />}
     </Dialog>
   )
 }

@@ -11,6 +11,9 @@ interface Notice {
   undo?: () => void
 }
 
+/** How long a notice with a button that takes something back is shown. */
+const undoable = 20_000
+
 const shown = signal<Notice[]>([])
 let last = 0
 
@@ -22,7 +25,25 @@ function hide(id: number): void {
 export function notify(kind: Notice['kind'], text: string, undo?: () => void): void {
   const id = ++last
   shown.value = [...shown.value.slice(-3), { id, kind, text, undo }]
-  setTimeout(() => hide(id), undo ? 20_000 : 6000)
+  setTimeout(() => hide(id), undo ? undoable : 6000)
+}
+
+/** Does later what cannot be taken back: until then a notice undoes it. It is done at once when the page is left. */
+export function deferred(said: string, act: () => void, undo: () => void): void {
+  const end = () => {
+    clearTimeout(timer)
+    removeEventListener('pagehide', now)
+  }
+  const now = () => {
+    end()
+    act()
+  }
+  const timer = setTimeout(now, undoable)
+  addEventListener('pagehide', now)
+  notify('good', said, () => {
+    end()
+    undo()
+  })
 }
 
 /** Event types that cause a notice. */

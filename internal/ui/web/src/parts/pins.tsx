@@ -7,6 +7,7 @@ import { useData } from '../resource'
 import { Definition, type ToolDefinition } from './definition'
 import { Json } from './json'
 import { State } from './state'
+import { Skeleton } from './skeleton'
 
 /** The definition that a person sees: only that one may be decided with a key. */
 export const shownPin = signal<Pin | undefined>(undefined)
@@ -18,7 +19,7 @@ export function PinCard({ id, decide }: { id: string; decide: (p: Pin, decision:
     return () => (shownPin.value = undefined)
   }, [p])
   if (error) return <p class="bad">{error.message}</p>
-  if (!p) return <p class="soft">…</p>
+  if (!p) return <Skeleton />
   return (
     <article class="panel" aria-label={`definition of ${p.upstream}.${p.name}`}>
       <div class="row title"><h2><code>{p.upstream}.{p.name}</code></h2><State state={p.state} /></div>

@@ -8,6 +8,7 @@ import { Copy } from './copy'
 import { Hint } from './hint'
 import { State } from './state'
 import { Table, type Column } from './table'
+import { Skeleton } from './skeleton'
 
 const levels: Record<string, string> = {
   off: 'It runs with the rights of the server: it may read and write all files and connect to everything.',
@@ -89,7 +90,7 @@ interface Host {
 export function Connections({ upstream: u, reload }: { upstream: Upstream; reload: () => void }) {
   const { data, error } = useData((s) => get<{ connections: Connection[]; hosts: Host[] }>(upstreamPath(u.namespace, '/connections'), s), [u.namespace], ['upstream.', 'tool.call_ended'], (e) => e.data.upstream === u.namespace || e.data.namespace === u.namespace, 10_000)
   if (error) return <p class="bad">{error.message}</p>
-  if (!data) return <p class="soft">…</p>
+  if (!data) return <Skeleton />
   if (data.hosts.length + data.connections.length === 0) return <Hint>{u.sandbox?.level === 'strict' ? 'None since the start.' : 'Connections are seen in a strict sandbox only.'}</Hint>
   return (
     <>

@@ -16,18 +16,21 @@ import { Json } from './json'
 import { Rename } from './rename'
 import { Result } from './result'
 import type { Trace } from './waterfall'
+import { useHeading } from '../heading'
+import { Effect } from './effect'
+import { Skeleton } from './skeleton'
 
 export function OneTool({ name }: { name: string }) {
   const { data, error } = useData((s) => call<{ tools: Tool[]; unknown?: { did_you_mean: string[] }[] }>('get_tool_definitions', { names: [name] }, s), [name], toolEvents)
   const tool = data?.tools[0]
+  useHeading(tool?.title ?? name, { title: 'Tools', href: '#/tools' })
   const near = data?.unknown?.[0]?.did_you_mean ?? []
   return (
     <section aria-label="Tool">
-      <p><a href="#/tools">All tools</a></p>
       {error && <p class="bad">{error.message}</p>}
       {data && !tool && <p class="bad">There is no tool named {name}. {near.length > 0 && <>Did you mean {near.map((n) => <a key={n} href={`#/tools/${encodeURIComponent(n)}`}>{n} </a>)}?</>}</p>}
       {tool && <Shown tool={tool} />}
-      {!data && !error && <p class="soft">…</p>}
+      {!data && !error && <Skeleton />}
     </section>
   )
 }
@@ -38,7 +41,7 @@ function Shown({ tool }: { tool: Tool }) {
   const known = listed.data
   return (
     <>
-      <div class="row title"><h2>{tool.title ?? tool.name}</h2>{known?.read_only && <span class="tag at soft">read-only</span>}{known?.exposed && <span class="tag at good">pinned</span>}{tool.stale && <span class="tag at warn">disconnected</span>}
+      <div class="row title">{known && <Effect tool={known} />}{known?.exposed && <span class="tag at good">pinned</span>}{tool.stale && <span class="tag at warn">disconnected</span>}
         {known && tool.name.includes('.') && may('admin') && <span class="row"><Changes tool={known} reload={listed.reload} /></span>}
       </div>
       <p class="soft"><span class="mono">{tool.name}</span> of {server === 'luanette' ? 'Luanette' : <a href={`#/servers/${encodeURIComponent(server)}`}>{server}</a>}{known && `, ${tokens(known.tokens)}`}{known?.original && `, the server calls it ${known.original}`}</p>

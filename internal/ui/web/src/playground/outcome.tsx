@@ -8,6 +8,7 @@ import { Plan } from '../parts/plan'
 import { Waterfall, type Span, type Trace } from '../parts/waterfall'
 import { useData } from '../resource'
 import type { Run } from './run'
+import { Skeleton } from '../parts/skeleton'
 
 export function Outcome({ ran }: { ran?: Run }) {
   if (!ran) return <Hint>No run yet. Run executes the script; Preview shows what it would change, beside the code.</Hint>
@@ -56,7 +57,7 @@ export function Planned({ ran }: { ran: Run }) {
 function RunTrace({ id }: { id: string }) {
   const { data, error } = useData((s) => retry(() => get<Trace>(`/api/v1/traces/${id}`, s)), [id])
   if (error) return <p class="soft">{error.message}</p>
-  if (!data) return <p class="soft">…</p>
+  if (!data) return <Skeleton />
   return (
     <>
       <Calls spans={data.spans ?? []} />

@@ -9,6 +9,7 @@ import { useData } from '../resource'
 import { go } from '../route'
 import type { Definition } from '../tools'
 import type { Step } from './palette'
+import { Skeleton } from '../parts/skeleton'
 
 /** The form of what was chosen. */
 export function Doing({ step, back, close }: { step: Step; back: () => void; close: () => void }) {
@@ -31,5 +32,5 @@ function RunTool({ name }: { name: string }) {
   const tool = data?.tools[0]
   useEffect(() => document.querySelector<HTMLElement>('.palette form :is(textarea, input, select, button.main)')?.focus(), [tool === undefined])
   if (error) return <p class="bad">{error.message}</p>
-  return tool ? <><p class="soft prose brief">{tool.description}</p><Try tool={tool} /></> : <p class="soft">…</p>
+  return tool ? <><p class="soft prose brief">{tool.description}</p><Try tool={tool} /></> : <Skeleton />
 }

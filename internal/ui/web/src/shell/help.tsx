@@ -1,7 +1,7 @@
 // The help beside a page: what the documentation says about it, a search, and the keys. The page stays usable.
 import { useEffect, useRef } from 'preact/hooks'
 import { about, addressOf, pageText, part } from '../manual'
-import { Search } from '../pages/docs'
+import { Search, tryIt } from '../pages/docs'
 import { Markdown } from '../parts/markdown'
 import { useData } from '../resource'
 import { visiblePages } from './pages'
@@ -20,7 +20,7 @@ export function Help({ page, close }: { page: string; close: () => void }) {
     <aside class="help" aria-label="Help" tabIndex={-1} ref={box} onKeyDown={(e) => e.key === 'Escape' && close()}>
       <div class="row spread"><h2>Help</h2><button type="button" onClick={close}>Close</button></div>
       <Search />
-      <section aria-label="About this page">{data && <Markdown text={brief(anchor ? part(data, anchor) : data)} />}<p><a href={addressOf(path, anchor)}>Read all of it</a></p></section>
+      <section aria-label="About this page">{data && <Markdown text={brief(anchor ? part(data, anchor) : data)} tryIt={tryIt} />}<p><a href={addressOf(path, anchor)}>Read all of it</a></p></section>
       <section aria-label="Keys"><h3>Keys</h3><dl class="keys">{rows.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl></section>
     </aside>
   )

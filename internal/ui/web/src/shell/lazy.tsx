@@ -1,6 +1,7 @@
 // Parts of the page that are loaded when they are first shown.
 import type { ComponentType, VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { Skeleton } from '../parts/skeleton'
 
 export interface Lazy<P> {
   (props: P): VNode
@@ -18,7 +19,7 @@ export function lazy<P extends object>(fetch: () => Promise<ComponentType<P>>): 
     const [, show] = useState(Loaded !== undefined)
     useEffect(() => void load().then(() => show(true), () => setFailed(true)), []) // it may be there since the first picture
     if (Loaded) return <Loaded {...props} />
-    return failed ? <Failed /> : <p class="soft">…</p>
+    return failed ? <Failed /> : <Skeleton />
   }
   return Object.assign(Part, { load: () => load().catch(() => undefined) })
 }

@@ -49,13 +49,22 @@ const later = {
 }
 
 export const groups: Group[] = [
-  { pages: [{ path: 'overview', title: 'Overview', key: 'o', view: Overview }, { path: 'activity', title: 'Activity', key: 'v', view: later.activity }] },
+  {
+    pages: [
+      { path: 'overview', title: 'Overview', key: 'o', view: Overview },
+      { path: 'activity', title: 'Activity', key: 'v', view: later.activity },
+      { path: 'jobs', title: 'Jobs', key: 'j', view: later.jobs, within: 'activity' },
+      { path: 'traces', title: 'Traces', key: 'r', view: later.traces, within: 'activity' },
+      { path: 'audit', title: 'Audit', key: 'u', view: later.audit, scope: 'admin', within: 'activity' },
+      { path: 'approvals', title: 'Approvals', key: 'a', view: later.approvals },
+      { path: 'chat', title: 'Chat', key: 'h', view: later.chat },
+    ],
+  },
   {
     title: 'Connect',
     pages: [
       { path: 'servers', title: 'Servers', key: 's', view: later.servers },
       { path: 'tools', title: 'Tools', key: 't', view: later.tools },
-      { path: 'approvals', title: 'Approvals', key: 'a', view: later.approvals },
     ],
   },
   {
@@ -65,16 +74,7 @@ export const groups: Group[] = [
       { path: 'library', title: 'Library', key: 'l', view: later.artifacts },
       { path: 'scripts', title: 'Scripts', key: 'c', view: later.scripts, within: 'library' },
       { path: 'artifacts', title: 'Artifacts', key: 'f', view: later.artifacts, within: 'library' },
-      { path: 'jobs', title: 'Jobs', key: 'j', view: later.jobs },
       { path: 'timeline', title: 'Timeline', key: 'm', view: later.timeline, shown: () => !!me.value?.has?.includes('music'), off: 'The timeline plays what the music tools make. They are off here: set `enabled = true` in `[music]` of luanette.toml, and start the server again.' },
-    ],
-  },
-  { title: 'Talk', pages: [{ path: 'chat', title: 'Chat', key: 'h', view: later.chat }] },
-  {
-    title: 'Watch',
-    pages: [
-      { path: 'traces', title: 'Traces', key: 'r', view: later.traces },
-      { path: 'audit', title: 'Audit', key: 'u', view: later.audit, scope: 'admin' },
     ],
   },
   {

@@ -103,7 +103,7 @@ function Choices({ close, begin }: { close: () => void; begin: (step: Step) => v
   const asked = useSettled(query)
   const found = useData((s) => search(asked, s), [asked])
   const known = useData(servers, [])
-  const pages = visiblePages().filter((p) => !p.within).map((p): Entry => ({ kind: 'page', text: p.title, act: () => go(p.path) }))
+  const pages = visiblePages().filter((p) => p.path !== 'artifacts').map((p): Entry => ({ kind: 'page', text: p.title, act: () => go(p.path) }))
   const words = query.toLowerCase()
   const fixed = [...pages, ...(known.data ?? []), ...commands()].filter((e) => e.text.toLowerCase().includes(words))
   const entries = [...pasted(query), ...fixed.slice(0, words ? 6 : 20), ...(found.data ?? [])]

@@ -5,6 +5,7 @@ import { Bar } from '../parts/bar'
 import { diff } from '../parts/diff'
 import { treeOrder, type Span, type Trace } from '../parts/waterfall'
 import { useData } from '../resource'
+import { Skeleton } from '../parts/skeleton'
 
 interface Pair {
   depth: number
@@ -55,7 +56,7 @@ export function CompareTraces({ one, other }: { one: string; other: string }) {
   const a = useData(load(one), [one]), b = useData(load(other), [other])
   const error = a.error ?? b.error
   if (error) return <><p><a href="#/traces">All traces</a></p><p class="bad">{error.message}</p></>
-  if (!a.data || !b.data) return <p class="soft">…</p>
+  if (!a.data || !b.data) return <Skeleton />
   const rows = pairs(a.data.spans ?? [], b.data.spans ?? [])
   const changed = rows.filter((r) => differences(r).length > 0).length
   const longest = Math.max(a.data.duration_ns, b.data.duration_ns, 1000)
