@@ -46,8 +46,8 @@ type ListedTool struct {
 	Tokens      int    `json:"tokens"`
 	ReadOnly    bool   `json:"read_only,omitempty"`
 	Destructive bool   `json:"destructive,omitempty"` // it may overwrite or delete: its server does not say otherwise
-	Original    string `json:"original,omitempty"` // the server's name of a tool that was renamed
-	Exposed     bool   `json:"exposed,omitempty"`  // clients see it directly
+	Original    string `json:"original,omitempty"`    // the server's name of a tool that was renamed
+	Exposed     bool   `json:"exposed,omitempty"`     // clients see it directly
 }
 
 // ToolList is the servers, and the tools of the one that was asked for.
