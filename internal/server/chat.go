@@ -62,7 +62,7 @@ func openChat(ctx context.Context, in *parts) (all chats, err error) {
 			Secrets:   secret.Box{Key: in.storedKey(), RecoveryHint: "give the server its token again"},
 			Log:       in.log,
 		},
-		OnOutcome: chatapi.Deliver(in.deliveries, time.Now), CurrentPrincipal: in.keys.Current, Model: assistant.About().Model, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: in.bus, Log: in.log,
+		OnOutcome: chatapi.Deliver(in.deliveries, time.Now), CurrentPrincipal: in.keys.Current, Model: func() string { usual, _, _ := assistant.About(); return usual.Model }, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: in.bus, Log: in.log,
 		Node: in.nodeID(), Broadcast: in.notifier(conversationTopic), CarryTrace: telemetry.Carry,
 	})
 	if err != nil {

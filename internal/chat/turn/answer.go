@@ -194,7 +194,7 @@ func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err 
 // ask lets the agent answer, between two events.
 func (r *Service) ask(ctx context.Context, id string, p profile.Person, request agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 	owner, began := principal.OwnerOf(ctx), time.Now()
-	r.options.Bus.PublishFor(owner, Started{id, p.Org, p.User, request.ID, cmp.Or(request.Model, r.options.Model)})
+	r.options.Bus.PublishFor(owner, Started{id, p.Org, p.User, request.ID, cmp.Or(request.Model, r.usualModel())})
 	reply, err := r.agent.Turn(ctx, request, emit)
 	end := Finished{
 		Turn: id, Org: p.Org, User: p.User, RequestID: request.ID, DurationMS: float64(time.Since(began).Microseconds()) / 1000,
@@ -399,4 +399,12 @@ func (j journal) Save(ctx context.Context, s agent.Step) error {
 			return err
 		})
 	})
+}
+
+// usualModel is the model of messages that choose none.
+func (r *Service) usualModel() string {
+	if r.options.Model == nil {
+		return ""
+	}
+	return r.options.Model()
 }

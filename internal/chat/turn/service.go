@@ -36,10 +36,10 @@ type Options struct {
 	Conversations conversation.Options
 	Servers       servers.Options // without upstreams there are no servers
 
-	Model    string // of messages that choose none; empty if there is none
-	Depth    int    // waiting messages per person; zero means 50
-	Parallel int    // turns in parallel; zero means 64
-	Attempts int    // of a turn that crashes interrupt; zero means 3
+	Model    func() string // of messages that choose none; empty if there is none; nil means none
+	Depth    int           // waiting messages per person; zero means 50
+	Parallel int           // turns in parallel; zero means 64
+	Attempts int           // of a turn that crashes interrupt; zero means 3
 	// CurrentPrincipal returns the current rights of a principal that sent a message
 	// earlier; its error is the answer. Nil uses the rights it had.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)

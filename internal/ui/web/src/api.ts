@@ -88,11 +88,16 @@ export class Unreachable extends Error {
   }
 }
 
+/** While the page is left: requests that begin then are to arrive. */
+let leaving = false
+globalThis.addEventListener?.('pagehide', () => { leaving = true }) // tests of modules have none
+globalThis.addEventListener?.('pageshow', () => { leaving = false })
+
 async function send(path: string, init: RequestInit): Promise<Response> {
   const headers = new Headers(init.headers)
   if (me.value?.csrf_token && init.method && init.method !== 'GET') headers.set('X-CSRF-Token', me.value.csrf_token)
   try {
-    return await fetch(urlOf(path), { ...init, headers, credentials: 'same-origin' })
+    return await fetch(urlOf(path), { ...init, headers, credentials: 'same-origin', keepalive: leaving })
   } catch (e) {
     throw e instanceof TypeError ? new Unreachable() : e // TypeError is all that browsers tell
   }
