@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 )
@@ -53,6 +54,26 @@ func TestNothingSwallowsBudgets(t *testing.T) {
 		e := runLimited(t, t.Context(), code, Budget{Steps: 100000})
 		if e.Limit != LimitSteps || e.Used < e.Allowed {
 			t.Errorf("%s: %+v", code, e)
+		}
+	}
+}
+
+// TestStoppedLoopHasItsLine checks that the place of a loop that was stopped is in the loop.
+func TestStoppedLoopHasItsLine(t *testing.T) {
+	t.Parallel()
+	for _, loop := range []string{
+		"while true do end",
+		"while x == 1 do\nend",
+		"while true do x = x + 1 end",
+		"repeat until false",
+		"repeat until x == 2",
+		"::top:: goto top",
+		"for i = 1, math.huge do end",
+		"for _ in function() return 1 end do end",
+	} {
+		e := runLimited(t, t.Context(), "x = 1\nprint(x)\n\n"+loop, Budget{Steps: 100000})
+		if !strings.Contains(e.Traceback, "limited:4: in main chunk") {
+			t.Errorf("%s: it was stopped at %s", loop, e.Traceback)
 		}
 	}
 }

@@ -310,6 +310,7 @@ func (c *compiler) repeatStatement(s *repeatStat) {
 	top := c.pc()
 	bs := c.enter(s.body, true)
 	c.statements(s.body)
+	c.line = s.body.endLine // that of until, which evaluating a constant does not set
 	// Only plain jumps go backwards: they count steps.
 	exit := c.jumpIf(s.cond, true)
 	if bs.close {

@@ -759,6 +759,7 @@ enter:
 				if s.account.fuel < 0 {
 					fr.pc = int32(pc) + int32(j)
 					if err = s.refuel(); err != nil {
+						fr.pc++ // it is told where the loop begins, not before it
 						goto fail
 					}
 					goto reload
