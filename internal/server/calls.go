@@ -23,7 +23,7 @@ func callSteps(s *storage, g *guards, src *sources, tools *overlay.Source) []too
 		g.keys.CheckCalls(),                     // the caller's key is still valid
 		g.policy.CheckCalls(),                   // policy rules and labels
 		tools.CheckCalls(),                      // startup.lua does not hide the tool
-		catalog.RunHooks(),                      // hooks of startup.lua
+		catalog.RunHooks(tools.OriginalName),    // hooks of startup.lua
 		s.results.LearnCalls(),                  // shapes of results without a schema
 		src.links.NoteCalls(),                   // resources that results name
 		s.usage.LearnCalls(),                    // words of searches that led to the call

@@ -197,6 +197,13 @@ type Call struct {
 	Task   *TaskRequest    // the caller takes a task in place of the result; nil: it waits for the result
 }
 
+// HookedCall is a call as hooks see it: they know a tool by its upstream's name, so that what
+// they refuse stays refused under an alias.
+type HookedCall struct {
+	Call
+	Original string // the upstream's name of the tool
+}
+
 // Kind is what a call uses of its upstream. It is the method of MCP for that.
 type Kind string
 

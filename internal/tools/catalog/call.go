@@ -17,7 +17,7 @@ import (
 // DefaultSteps are the steps of a catalog that is given none, in the order in which a
 // call meets them.
 func DefaultSteps() []tool.Step {
-	return []tool.Step{LimitDepth(), Observe(), CheckVisible(), CheckScope(), RunHooks(), CheckArguments(), LimitNamespace()}
+	return []tool.Step{LimitDepth(), Observe(), CheckVisible(), CheckScope(), RunHooks(sameName), CheckArguments(), LimitNamespace()}
 }
 
 // run is one call under way: the invocation that all steps see, and what the catalog's
@@ -34,7 +34,8 @@ type run struct {
 	passed  int             // steps whose Before succeeded
 
 	observation
-	hooks  Hooks // nil: none
+	hooks  Hooks  // nil: none
+	hooked string // the upstream's name of the tool, which hooks know
 	permit permit
 }
 
@@ -242,9 +243,9 @@ func (c *Catalog) namespace(ctx context.Context, name string) *namespaceTools {
 type Hooks interface {
 	// ToolCall sees a call before it is made. It may return other arguments, a
 	// result in place of the tool's, or an error that refuses the call.
-	ToolCall(ctx context.Context, call tool.Call) (args json.RawMessage, answer *tool.Result, err error)
+	ToolCall(ctx context.Context, call tool.HookedCall) (args json.RawMessage, answer *tool.Result, err error)
 	// ToolResult sees how it ended and returns what the caller gets.
-	ToolResult(ctx context.Context, call tool.Call, result tool.Result, failed error) (tool.Result, error)
+	ToolResult(ctx context.Context, call tool.HookedCall, result tool.Result, failed error) (tool.Result, error)
 }
 
 // SetHooks sets the hooks that run from now on; nil sets none.
@@ -257,18 +258,24 @@ func (c *Catalog) SetHooks(hooks Hooks) {
 }
 
 // RunHooks runs the owner's hooks before and after. Arguments that a hook changed are
-// checked like the caller's own.
-func RunHooks() tool.Step {
-	return tool.Step{Name: "hooks", Before: beforeHooks, After: afterHooks}
+// checked like the caller's own. original returns the upstream's name of a tool.
+func RunHooks(original func(ctx context.Context, ref tool.Ref) (string, error)) tool.Step {
+	return tool.Step{Name: "hooks", After: afterHooks, Before: func(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+		return beforeHooks(ctx, i, original)
+	}}
 }
 
-func beforeHooks(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+func beforeHooks(ctx context.Context, i *tool.Invocation, original func(context.Context, tool.Ref) (string, error)) (context.Context, error) {
 	r := i.State.(*run)
 	hooks := r.catalog.hooks.Load()
 	if hooks == nil || i.Call.Ref.Space == "" || i.Call.Kind != "" {
 		return ctx, nil
 	}
-	args, answer, err := (*hooks).ToolCall(ctx, i.Call)
+	name, err := original(ctx, i.Call.Ref)
+	if err != nil {
+		return ctx, err
+	}
+	args, answer, err := (*hooks).ToolCall(ctx, tool.HookedCall{Call: i.Call, Original: name})
 	if err != nil {
 		return ctx, err
 	}
@@ -279,15 +286,18 @@ func beforeHooks(ctx context.Context, i *tool.Invocation) (context.Context, erro
 	if i.Relayed && len(args) > 0 {
 		i.Params = rawjson.Set(i.Params, "arguments", args)
 	}
-	r.hooks, i.Call.Args, i.Call.Task = *hooks, args, nil // the hooks see the result, not a task
+	r.hooks, r.hooked, i.Call.Args, i.Call.Task = *hooks, name, args, nil // the hooks see the result, not a task
 	return ctx, nil
 }
 
 func afterHooks(ctx context.Context, i *tool.Invocation) {
-	if hooks := i.State.(*run).hooks; hooks != nil && !i.Asked {
-		i.Result, i.Err = hooks.ToolResult(ctx, i.Call, i.Result, i.Err)
+	if r := i.State.(*run); r.hooks != nil && !i.Asked {
+		i.Result, i.Err = r.hooks.ToolResult(ctx, tool.HookedCall{Call: i.Call, Original: r.hooked}, i.Result, i.Err)
 	}
 }
+
+// sameName is for tools that have no other names.
+func sameName(_ context.Context, ref tool.Ref) (string, error) { return ref.Name, nil }
 
 // DefaultDepth is how deep calls may nest.
 const DefaultDepth = 8

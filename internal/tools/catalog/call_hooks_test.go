@@ -14,15 +14,15 @@ import (
 
 // hookFuncs are hooks written as functions.
 type hookFuncs struct {
-	before func(tool.Call) (json.RawMessage, *tool.Result, error)
-	after  func(tool.Call, tool.Result, error) (tool.Result, error)
+	before func(tool.HookedCall) (json.RawMessage, *tool.Result, error)
+	after  func(tool.HookedCall, tool.Result, error) (tool.Result, error)
 }
 
-func (m hookFuncs) ToolCall(_ context.Context, call tool.Call) (json.RawMessage, *tool.Result, error) {
+func (m hookFuncs) ToolCall(_ context.Context, call tool.HookedCall) (json.RawMessage, *tool.Result, error) {
 	return m.before(call)
 }
 
-func (m hookFuncs) ToolResult(_ context.Context, call tool.Call, r tool.Result, err error) (tool.Result, error) {
+func (m hookFuncs) ToolResult(_ context.Context, call tool.HookedCall, r tool.Result, err error) (tool.Result, error) {
 	return m.after(call, r, err)
 }
 
@@ -32,7 +32,7 @@ func TestHooks(t *testing.T) {
 	c := catalog.New(catalog.Options{Sources: []tool.Source{source}})
 	saw := ""
 	c.SetHooks(hookFuncs{
-		before: func(call tool.Call) (json.RawMessage, *tool.Result, error) {
+		before: func(call tool.HookedCall) (json.RawMessage, *tool.Result, error) {
 			switch string(call.Args) {
 			case `{"n":1}`:
 				return json.RawMessage(`{"n":2}`), nil, nil
@@ -46,7 +46,7 @@ func TestHooks(t *testing.T) {
 			}
 			return call.Args, nil, nil
 		},
-		after: func(call tool.Call, r tool.Result, err error) (tool.Result, error) {
+		after: func(call tool.HookedCall, r tool.Result, err error) (tool.Result, error) {
 			saw = string(call.Args)
 			if string(call.Args) == `{"n":6}` {
 				return tool.Output("other", nil)
@@ -135,5 +135,30 @@ func TestRenamedTools(t *testing.T) {
 	}
 	if got := c.ExposureProblems(t.Context(), "nowhere"); got != nil {
 		t.Errorf("mistaken %q where nothing is", got)
+	}
+}
+
+// TestHooksKnowOriginalNames checks that a hook sees the upstream's name of a tool, so that an
+// alias is no way around it.
+func TestHooksKnowOriginalNames(t *testing.T) {
+	t.Parallel()
+	original := func(context.Context, tool.Ref) (string, error) { return "remove", nil }
+	c := catalog.New(catalog.Options{
+		Sources: []tool.Source{newMemory().with("a", "alias", "", nil)},
+		Steps:   []tool.Step{catalog.RunHooks(original)},
+	})
+	var saw []string
+	c.SetHooks(hookFuncs{
+		before: func(call tool.HookedCall) (json.RawMessage, *tool.Result, error) {
+			saw = append(saw, call.Original)
+			return call.Args, nil, nil
+		},
+		after: func(call tool.HookedCall, r tool.Result, err error) (tool.Result, error) {
+			saw = append(saw, call.Original)
+			return r, err
+		},
+	})
+	if _, err := c.Call(t.Context(), call("a", "alias", "{}")); err != nil || !slices.Equal(saw, []string{"remove", "remove"}) {
+		t.Errorf("hooks saw %q, %v", saw, err)
 	}
 }

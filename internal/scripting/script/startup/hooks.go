@@ -142,8 +142,8 @@ type shownCall struct {
 	User      string          `json:"user,omitempty"`
 }
 
-func showCall(call tool.Call) json.RawMessage {
-	shown := shownCall{Namespace: call.Ref.Space, Tool: call.Ref.Name, Arguments: call.Args}
+func showCall(call tool.HookedCall) json.RawMessage {
+	shown := shownCall{Namespace: call.Ref.Space, Tool: call.Original, Arguments: call.Args}
 	switch {
 	case len(call.Args) > largestShown:
 		shown.Arguments, shown.TooLarge = nil, true
@@ -157,7 +157,7 @@ func showCall(call tool.Call) json.RawMessage {
 }
 
 // ToolCall calls on_tool_call.
-func (h *Hooks) ToolCall(ctx context.Context, call tool.Call) (args json.RawMessage, answer *tool.Result, err error) {
+func (h *Hooks) ToolCall(ctx context.Context, call tool.HookedCall) (args json.RawMessage, answer *tool.Result, err error) {
 	if !h.calls || script.InResident(ctx) {
 		return call.Args, nil, nil
 	}
@@ -284,7 +284,7 @@ func showResult(result tool.Result, failed error) json.RawMessage {
 }
 
 // ToolResult calls on_tool_result.
-func (h *Hooks) ToolResult(ctx context.Context, call tool.Call, result tool.Result, failed error) (tool.Result, error) {
+func (h *Hooks) ToolResult(ctx context.Context, call tool.HookedCall, result tool.Result, failed error) (tool.Result, error) {
 	if !h.result || script.InResident(ctx) {
 		return result, failed
 	}

@@ -64,8 +64,9 @@ func startResident(t *testing.T, source string, tools tool.Source) residentFixtu
 	return m
 }
 
-func hookedCall(args string) tool.Call {
-	return tool.Call{Ref: tool.Ref{Space: "calc", Name: "add"}, Args: json.RawMessage(args), Caller: &tool.Caller{ID: "me", User: "u"}}
+func hookedCall(args string) tool.HookedCall {
+	call := tool.Call{Ref: tool.Ref{Space: "calc", Name: "plus"}, Args: json.RawMessage(args), Caller: &tool.Caller{ID: "me", User: "u"}}
+	return tool.HookedCall{Call: call, Original: "add"}
 }
 
 func TestNoHooks(t *testing.T) {
@@ -95,8 +96,8 @@ func TestHookOnCalls(t *testing.T) {
 		"other arguments":  {body: "return { arguments = { n = 2 } }", args: `{"n":2}`},
 		"changed in place": {body: "call.arguments.n, call.arguments.big = 7, nil return call", args: `{"n":7}`},
 		"empty arguments":  {body: "return { arguments = {} }", args: `{}`},
-		"refused":          {body: "return { refuse = 'not on ' .. call.namespace .. '.' .. call.tool }", err: "call calc.add: not on calc.add"},
-		"refused by false": {body: "return false, call.caller .. call.user", err: "call calc.add: meu"},
+		"refused":          {body: "return { refuse = 'not on ' .. call.namespace .. '.' .. call.tool }", err: "call calc.plus: not on calc.add"},
+		"refused by false": {body: "return false, call.caller .. call.user", err: "call calc.plus: meu"},
 		"answered":         {body: "return { result = 'mine' }", answer: `{"content":[{"text":"mine","type":"text"}]}`},
 		"answered a table": {body: "return { result = { a = 1 } }", answer: `"structuredContent":{"a":1}`},
 		"answered a list":  {body: "return { result = { 1, 2 } }", answer: `"structuredContent":{"result":[1,2]}`},
@@ -299,7 +300,7 @@ func TestFailuresAreReported(t *testing.T) {
 		if _, _, err := hooks.ToolCall(t.Context(), hookedCall(`{}`)); err != nil {
 			t.Fatal(err)
 		}
-		if e, err := sub.Next(t.Context()); err != nil || e.Data.(HookFailed).Tool != "add" {
+		if e, err := sub.Next(t.Context()); err != nil || e.Data.(HookFailed).Tool != "plus" {
 			t.Errorf("event %+v, %v", e, err)
 		}
 	}
