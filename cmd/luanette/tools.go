@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/plural"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/client"
@@ -229,7 +230,7 @@ func (c *callCommand) arguments(ctx context.Context, proc *process, api client.C
 			text = read
 		}
 		if err := json.Unmarshal(text, &arguments); err != nil {
-			return nil, fault.Wrap(fault.InvalidParams, err, "read --args").WithHint(`it must be a JSON object, such as {"n": 4}`)
+			return nil, fault.Wrap(fault.InvalidParams, rawjson.InWords(err), "read --args").WithHint(`it must be a JSON object, such as {"n": 4}`)
 		}
 	}
 	if len(c.Args) == 0 {

@@ -10,6 +10,7 @@ import (
 	"text/template"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -107,7 +108,7 @@ func (p *Prompt) data(ctx context.Context, args json.RawMessage) (map[string]any
 	given := map[string]string{}
 	if len(args) > 0 {
 		if err := json.Unmarshal(args, &given); err != nil {
-			return nil, fault.Wrap(fault.InvalidParams, err, "read arguments of prompt %s", p.Name).WithHint("all arguments of prompts are strings")
+			return nil, fault.Wrap(fault.InvalidParams, rawjson.InWords(err), "read arguments of prompt %s", p.Name).WithHint("all arguments of prompts are strings")
 		}
 	}
 	data := map[string]any{}
@@ -187,7 +188,7 @@ type completionParams struct {
 func (c Completions) Complete(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	var p completionParams
 	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, fault.Wrap(fault.InvalidParams, err, "read completion request")
+		return nil, fault.Wrap(fault.InvalidParams, rawjson.InWords(err), "read completion request")
 	}
 	var candidates []string
 	if f := c.of(p); f != nil {

@@ -47,8 +47,8 @@ func TestDecode(t *testing.T) {
 		`{"Hidden":"x"}`:                 `unknown field "Hidden" the fields are: name, parts, by_name, own, free, raw, colour`,
 		`{"name":1}`:                     `name must be a string, not a number`,
 		`{"name":"a"} x`:                 `Invalid JSON body`,
-		`[]`:                             `Invalid JSON body: it is an array send a JSON object with name, `,
-		`"name"`:                         `Invalid JSON body: it is a string send`,
+		`[]`:                             `Invalid JSON body: it must be an object, not an array send a JSON object with name, `,
+		`"name"`:                         `Invalid JSON body: it must be an object, not a string send`,
 		``:                               `Invalid JSON body`,
 	} {
 		var b body

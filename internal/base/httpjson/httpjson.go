@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/suggest"
 )
 
@@ -36,48 +37,12 @@ func Decode(text []byte, into any) error {
 			return err
 		}
 		var other *json.UnmarshalTypeError
-		ofType := errors.As(err, &other)
-		if ofType && other.Field != "" {
-			return fault.New(fault.InvalidParams, "%s must be %s, not %s", other.Field, inWords(other.Type), given(other.Value))
+		if errors.As(err, &other) && other.Field != "" {
+			return fault.New(fault.InvalidParams, "%v", rawjson.InWords(err))
 		}
-		if ofType {
-			err = fmt.Errorf("it is %s", given(other.Value))
-		}
-		return fault.Wrap(fault.InvalidParams, err, "Invalid JSON body").WithHint("send %s", wanted(reflect.TypeOf(into)))
+		return fault.Wrap(fault.InvalidParams, rawjson.InWords(err), "Invalid JSON body").WithHint("send %s", wanted(reflect.TypeOf(into)))
 	}
 	return check(text, reflect.TypeOf(into), "")
-}
-
-// inWords describes the expected type of a field.
-func inWords(t reflect.Type) string {
-	switch kind := bare(t).Kind(); {
-	case kind == reflect.String:
-		return "a string"
-	case kind == reflect.Bool:
-		return "true or false"
-	case kind >= reflect.Int && kind <= reflect.Uintptr:
-		return "a whole number"
-	case kind == reflect.Float32 || kind == reflect.Float64:
-		return "a number"
-	case kind == reflect.Slice || kind == reflect.Array:
-		return "an array"
-	default:
-		return "an object"
-	}
-}
-
-// given describes a value as package json names it: "bool", "array", or "number 1.5".
-func given(value string) string {
-	switch kind, number, _ := strings.Cut(value, " "); {
-	case number != "":
-		return number
-	case kind == "bool":
-		return "true or false"
-	case kind == "array" || kind == "object":
-		return "an " + kind
-	default:
-		return "a " + kind
-	}
 }
 
 // wanted describes the expected type.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -114,7 +115,7 @@ func (t previewTools) request(ctx context.Context, in previewIn) (script.Request
 	var mocks map[string]toolset.JSON
 	if len(in.Mocks) > 0 {
 		if err := json.Unmarshal(in.Mocks, &mocks); err != nil {
-			return q, nil, fault.Wrap(fault.InvalidParams, err, "read mocks")
+			return q, nil, fault.Wrap(fault.InvalidParams, rawjson.InWords(err), "read mocks")
 		}
 	}
 	return q, mocks, nil

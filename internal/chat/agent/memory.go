@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/chat/llm"
 )
 
@@ -77,7 +78,7 @@ func (m *memory) read(_ context.Context, input json.RawMessage) (string, error) 
 		Sections names `json:"sections"`
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
-		return "", fault.Wrap(fault.InvalidParams, err, "read the arguments of read_memory")
+		return "", fault.Wrap(fault.InvalidParams, rawjson.InWords(err), "read the arguments of read_memory")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +137,7 @@ func readChange(input json.RawMessage) (in memoryChange, err error) {
 		err = errors.New("nothing is to be changed")
 	}
 	if err != nil {
-		return in, fault.Wrap(fault.InvalidParams, err, "read the arguments of update_memory").
+		return in, fault.Wrap(fault.InvalidParams, rawjson.InWords(err), "read the arguments of update_memory").
 			WithHint(`send {"sections": {"name": "text", "old name": null}, "pin": ["name"], "unpin": ["name"]}; each may be left out`)
 	}
 	return in, nil

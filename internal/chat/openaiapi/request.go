@@ -83,7 +83,7 @@ func badJSON(err error) error {
 	if errors.As(err, &field) {
 		return err
 	}
-	wrapped := fault.Wrap(fault.InvalidParams, err, "the body is not a request of chat completions")
+	wrapped := fault.Wrap(fault.InvalidParams, rawjson.InWords(err), "the body is not a request of chat completions")
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
 		return paramError{wrong.Field, wrapped}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/lazyregexp"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // What a model answers with.
@@ -232,7 +233,7 @@ func (s Spec) Decode(raw json.RawMessage) (map[string]any, error) {
 	given := map[string]any{}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		if err := json.Unmarshal(raw, &given); err != nil {
-			return nil, fault.Wrap(fault.InvalidParams, err, "read the arguments")
+			return nil, fault.Wrap(fault.InvalidParams, rawjson.InWords(err), "read the arguments")
 		}
 	}
 	args := map[string]any{}

@@ -5,10 +5,8 @@
 package toolset
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"reflect"
@@ -211,32 +209,10 @@ func decode(info tool.Info, args json.RawMessage, in any) error {
 			err = json.Unmarshal(repaired, in)
 		}
 	}
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &wrong): // the names of our types mean nothing to callers
-		return fault.New(fault.InvalidParams, "read the arguments of %s: %s: expected %s, got %s", info.Name, cmp.Or(wrong.Field, "arguments"), schemaType(wrong.Type), wrong.Value)
-	case err != nil:
-		return fault.Wrap(fault.InvalidParams, err, "read the arguments of %s", info.Name)
+	if err != nil {
+		return fault.Wrap(fault.InvalidParams, rawjson.InWords(err), "read the arguments of %s", info.Name)
 	}
 	return nil
-}
-
-// schemaType is the type of JSON Schema that values of a Go type have.
-func schemaType(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "string"
-	case reflect.Bool:
-		return "boolean"
-	case reflect.Float32, reflect.Float64:
-		return "number"
-	case reflect.Slice, reflect.Array:
-		return "array"
-	case reflect.Struct, reflect.Map:
-		return "object"
-	default:
-		return "integer"
-	}
 }
 
 func textOf(out any) string {

@@ -293,6 +293,9 @@ func TestCalls(t *testing.T) {
 			t.Parallel()
 			var c hootproto.Call
 			err := c.UnmarshalJSON([]byte(tt.raw))
+			if err != nil && strings.Contains(err.Error(), "Go struct") {
+				t.Errorf("the error names a type of ours: %v", err)
+			}
 			if (err != nil) != (tt.name == "") || c.Name != tt.name || string(c.Arguments) != tt.arguments {
 				t.Errorf("%s with %s, %v", c.Name, c.Arguments, err)
 			}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // callType is the type of a Call's body.
@@ -46,7 +48,7 @@ func (c *Call) UnmarshalJSON(raw []byte) error {
 	}
 	var body callBody
 	if err := json.Unmarshal(raw, &body); err != nil {
-		return err
+		return rawjson.InWords(err)
 	}
 	if body.Name == "" {
 		return malformed("read call: the name of the tool is missing")
