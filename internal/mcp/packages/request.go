@@ -126,13 +126,18 @@ func IsRunner(command string) bool {
 	return slices.Contains([]string{"npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "uv", "uvx", "pipx"}, programName(command))
 }
 
+// otherLaunchers are package runners beside npx, with what their arguments begin with where
+// they also do other things.
+var otherLaunchers = map[string][]string{
+	"pnpx": nil, "bunx": nil, "uvx": nil, "pipx": nil, "uv": {"tool run "},
+	"pnpm": {"dlx ", "x ", "exec "}, "yarn": {"dlx ", "x ", "exec "}, "bun": {"dlx ", "x ", "exec "},
+}
+
 // otherLauncher says why a package runner other than npx is started as it is written.
 func otherLauncher(command string, args []string) string {
-	name := programName(command)
-	runs := slices.Contains([]string{"pnpx", "bunx", "uvx", "pipx"}, name) ||
-		len(args) > 1 && name == "uv" && args[0] == "tool" && args[1] == "run" ||
-		len(args) > 0 && (name == "pnpm" || name == "yarn" || name == "bun") && slices.Contains([]string{"dlx", "x", "exec"}, args[0])
-	if !runs {
+	name, given := programName(command), strings.Join(args, " ")+" "
+	begins, known := otherLaunchers[name]
+	if !known || begins != nil && !slices.ContainsFunc(begins, func(words string) bool { return strings.HasPrefix(given, words) }) {
 		return ""
 	}
 	return name + " installs packages by rules of its own; only those of npx and npm exec are installed here"
