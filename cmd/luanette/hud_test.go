@@ -122,6 +122,7 @@ func TestHUDOfARealServer(t *testing.T) {
 	behind := startServer(t, "")
 	front := startServer(t, fmt.Sprintf("[jobs]\ntimeout = \"10m\"\n[upstreams.far]\nurl = %q\n", behind.URL()+"/mcp"))
 	w := watch(t, front, 100, 30)
+	w.press("0")
 	w.awaitText(`far +connected`)
 
 	behind.Kill()
@@ -153,7 +154,7 @@ function main() for i = 1, 10000 do progress(i / 10000, "step " .. i) clock.slee
 	w.awaitText(`Luanette .* live`)
 	w.awaitText(`slow +cancelled`) // the job is stored
 
-	w.press("1")
+	w.press("0")
 	w.resize(160, 40)
 	w.awaitText(`Servers 1 .*│─ Jobs 1`)
 	w.resize(60, 20)
@@ -191,6 +192,7 @@ func TestHUDOperatesARealServer(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, shellServer)
 	w := watch(t, s, 100, 30)
+	w.press("0")
 	w.awaitText(`child +connected`)
 	w.press("2l")
 	w.awaitText(`^ \d\d:\d\d:\d\d ready to work`)
@@ -258,6 +260,7 @@ func TestHUDColours(t *testing.T) {
 		want bool
 	}{{nil, true}, {[]string{"NO_COLOR=1"}, false}} {
 		w := watch(t, front, 80, 24, tt.env...)
+		w.press("0")
 		w.awaitText(`far +reconnecting`)
 		w.press("q")
 		if err := w.wait(); err != nil {

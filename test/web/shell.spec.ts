@@ -60,7 +60,7 @@ test('the palette leads to pages, servers and tools', async ({ page }) => {
   await palette.getByRole('button', { name: 'Back' }).click()
   await expect(palette.getByRole('combobox')).toBeFocused()
   await page.keyboard.type(`${behind.address}/mcp`)
-  await palette.getByRole('option', { name: /127\.0\.0\.1/ }).click()
+  await palette.getByRole('option', { name: /^connect http/ }).click()
   await expect(palette.getByRole('textbox', { name: 'URL' })).toHaveValue(`${behind.address}/mcp`)
   await palette.getByLabel('Name', { exact: true }).fill('near')
   await palette.getByRole('button', { name: 'Connect' }).click()

@@ -117,14 +117,14 @@ function OneServer({ name }: { name: string }) {
           <div class="row title"><State state={u.state} /><span class="row"><Actions upstream={u} reload={() => void gone(name).then((left) => (left ? go('servers') : reload()))} /></span></div>
           <Numbers name={name} />
           <div class="columns">
-            <section class="panel" aria-label="State"><h3>State</h3><Facts upstream={u} at={data.at} /></section>
-            {u.sandbox && <section class="panel" aria-label="Sandbox"><h3>Sandbox</h3><SandboxFacts upstream={u} sandbox={u.sandbox} /></section>}
+            <section class="panel" aria-label="State"><h2>State</h2><Facts upstream={u} at={data.at} /></section>
+            {u.sandbox && <section class="panel" aria-label="Sandbox"><h2>Sandbox</h2><SandboxFacts upstream={u} sandbox={u.sandbox} /></section>}
             {!u.sandbox && <Written events={written} />}
           </div>
           {u.sandbox && <Written events={written} />}
-          {u.sandbox && u.sandbox.level !== 'off' && <section class="panel" aria-label="Network connections"><h3>Network connections</h3><Connections upstream={u} reload={reload} /></section>}
-          <section class="panel" aria-label="Tools"><h3>Tools</h3><ToolsOf server={name} sum /></section>
-          <section class="panel" aria-label="Events"><h3>Events</h3><Lines events={latestLines(mine.filter((e) => e.type !== 'upstream.stderr'), 30)} /></section>
+          {u.sandbox && u.sandbox.level !== 'off' && <section class="panel" aria-label="Network connections"><h2>Network connections</h2><Connections upstream={u} reload={reload} /></section>}
+          <section class="panel" aria-label="Tools"><h2>Tools</h2><ToolsOf server={name} sum /></section>
+          <section class="panel" aria-label="Events"><h2>Events</h2><Lines events={latestLines(mine.filter((e) => e.type !== 'upstream.stderr'), 30)} /></section>
         </>
       )}
     </>
@@ -133,7 +133,7 @@ function OneServer({ name }: { name: string }) {
 
 /** What the program of a server wrote to standard error. */
 function Written({ events }: { events: ServerEvent[] }) {
-  return <section class="panel" aria-label="Standard error"><h3>Standard error</h3>{events.length > 0 ? <pre class="tail" tabIndex={0}>{events.map((e) => `${String(e.data.line ?? '')}\n`)}</pre> : <Hint>Nothing among the recent events.</Hint>}</section>
+  return <section class="panel" aria-label="Standard error"><h2>Standard error</h2>{events.length > 0 ? <pre class="tail" tabIndex={0}>{events.map((e) => `${String(e.data.line ?? '')}\n`)}</pre> : <Hint>Nothing among the recent events.</Hint>}</section>
 }
 
 /** Whether a server is not there any more. */
@@ -147,19 +147,19 @@ function Numbers({ name }: { name: string }) {
   const { data } = useData((s) => loadCalls('1h', s), [name], ['tool.call_ended'], (e) => e.data.namespace === name, 10_000)
   const r = data?.servers[name]
   if (!data) return null
-  if (!r) return <section class="panel" aria-label="Calls"><h3>Calls, last hour</h3><Hint>None.</Hint></section>
+  if (!r) return <section class="panel" aria-label="Calls"><h2>Calls, last hour</h2><Hint>None.</Hint></section>
   const times = timesOf(r)
   return (
     <div class="columns">
       <section class="panel" aria-label="Calls">
-        <h3>Calls and errors per minute: {count(r.total.calls, 'call')}, {percent(r.total.calls ? r.total.errors / r.total.calls : 0)} failed</h3>
+        <h2>Calls and errors per minute: {count(r.total.calls, 'call')}, {percent(r.total.calls ? r.total.errors / r.total.calls : 0)} failed</h2>
         <Chart label="calls and errors per minute" times={times} format={(v) => String(Math.round(v))} lines={[
           { label: 'calls', values: r.points.map((p) => p.calls), colour: '--accent', kind: 'area' },
           { label: 'errors', values: r.points.map((p) => p.errors), colour: '--bad', kind: 'bars' },
         ]} />
       </section>
       <section class="panel" aria-label="Latency">
-        <h3>Latency: p50 {duration(r.total.p50_ms ?? 0)}, p95 {duration(r.total.p95_ms ?? 0)}, p99 {duration(r.total.p99_ms ?? 0)}</h3>
+        <h2>Latency: p50 {duration(r.total.p50_ms ?? 0)}, p95 {duration(r.total.p95_ms ?? 0)}, p99 {duration(r.total.p99_ms ?? 0)}</h2>
         <LatencyChart times={times} points={r.points} />
       </section>
     </div>

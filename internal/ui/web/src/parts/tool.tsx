@@ -123,7 +123,7 @@ export function Try({ tool }: { tool: Tool }) {
       </form>
       {outcome && (
         <section class="panel" aria-label="Result" aria-live="polite">
-          <h3>{outcome.error ? <span class="bad">Failed</span> : 'Result'} <span class="soft">{duration(outcome.took)}</span> {may('read') && <a href={`#/traces/${outcome.trace}`}>trace</a>}</h3>
+          <h2>{outcome.error ? <span class="bad">Failed</span> : 'Result'} <span class="soft">{duration(outcome.took)}</span> {may('read') && <a href={`#/traces/${outcome.trace}`}>trace</a>}</h2>
           {outcome.error ? <pre class="bad">{outcome.error}</pre> : <Result result={outcome.result!} />}
         </section>
       )}
@@ -162,7 +162,7 @@ function LastCalls({ name }: { name: string }) {
   const list = traces.data?.traces.filter((t) => t.tools?.includes(name) || t.name === `tools/call ${name}`).slice(0, 15)
   return (
     <section class="panel" aria-label="Last calls">
-      <h3>Last calls{hour && <span> of {count(hour.calls, 'call')} in an hour{hour.errors > 0 && <>, <span class="bad">{count(hour.errors, 'error')}</span></>}, {size(hour.bytes)} of results</span>}</h3>
+      <h2>Last calls{hour && <span> of {count(hour.calls, 'call')} in an hour{hour.errors > 0 && <>, <span class="bad">{count(hour.errors, 'error')}</span></>}, {size(hour.bytes)} of results</span>}</h2>
       {list?.length === 0 && <Hint>None among the recent traces.</Hint>}
       <ul class="list" aria-label="Last calls">
         {list?.map((t) => <li key={t.trace_id} class="row spread"><a href={`#/traces/${t.trace_id}`}>{t.name.replace('tools/call ', '')}</a>{t.failed && <span class="bad">failed</span>}<span class="soft">{duration(t.duration_ns / 1e6)}, {ago(t.start)}</span></li>)}
