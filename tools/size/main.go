@@ -24,9 +24,10 @@ import (
 )
 
 // limit is the largest allowed size of the binary in bytes; the sandbox, APIs, the page and
-// people have brought it here, and since then the table of words of the search (1.6 MB) and
-// the documentation (0.7 MB). The goal is 56 MB.
-const limit = 67_000_000
+// people have brought it here, and since then the table of words of the search (1.6 MB),
+// the documentation (0.7 MB), and skills, Apps and settings on the page (0.3 MB). The goal is
+// 56 MB.
+const limit = 67_500_000
 
 // perFunction is the size of a function's entries in the table of functions, on average.
 const perFunction = 330
