@@ -151,10 +151,10 @@ func entryOf(folder string) string {
 func twoShelves() peers {
 	return peers{
 		"alpha": {lists: map[string][]string{
-			wire.MethodResourcesList: {"doc://1", "ui://page.html"}, wire.MethodResourceTemplates: {"doc://{n}", "both://{n}"}, wire.MethodPromptsList: {"review", "write up"},
+			wire.MethodResourcesList: {"doc://1", "ui://page.html"}, wire.MethodResourceTemplates: {"doc://{n}", "both://{n}", "wide://{n}"}, wire.MethodPromptsList: {"review", "write up"},
 		}},
 		"beta": {lists: map[string][]string{
-			wire.MethodResourcesList: {"doc://1", "ui://page.html", "mail://inbox", "lua://tools"}, wire.MethodResourceTemplates: {"mail://{folder}/{id}", "both://{n}"},
+			wire.MethodResourcesList: {"doc://1", "ui://page.html", "mail://inbox", "lua://tools"}, wire.MethodResourceTemplates: {"mail://{folder}/{id}", "both://{n}", "wide://{+path}"},
 			wire.MethodPromptsList: {"review", strings.Repeat("long", 20)},
 		}},
 	}
@@ -211,7 +211,9 @@ func TestWhoIsAsked(t *testing.T) {
 		{wire.MethodResourcesRead, `{"uri":"beta+doc://1","_meta":{"k":1}}`, "beta", `{"uri":"doc://1","_meta":{"k":1}}`},
 		{wire.MethodResourcesRead, `{"uri":"alpha+doc://1"}`, "alpha", `{"uri":"doc://1"}`},
 		{wire.MethodResourcesRead, `{"uri":"ui://beta+page.html"}`, "beta", `{"uri":"ui://page.html"}`},
-		{wire.MethodResourcesRead, `{"uri":"doc://77"}`, "alpha", `{"uri":"doc://77"}`},                      // its template
+		{wire.MethodResourcesRead, `{"uri":"doc://77"}`, "alpha", `{"uri":"doc://77"}`}, // its template
+		{wire.MethodResourcesRead, `{"uri":"both://1"}`, "alpha", `{"uri":"both://1"}`}, // listed without its name
+		{wire.MethodResourcesRead, `{"uri":"beta+both://1"}`, "beta", `{"uri":"both://1"}`},
 		{wire.MethodResourcesRead, `{"uri":"mail://a/b/c"}`, "beta", `{"uri":"mail://a/b/c"}`},               // its scheme
 		{wire.MethodResourcesRead, `{"uri":"https://x.example/1"}`, "beta", `{"uri":"https://x.example/1"}`}, // it linked to it
 		{wire.MethodResourcesRead, `{"uri":"made://up"}`, "beta", `{"uri":"made://up"}`},
@@ -249,7 +251,7 @@ func TestOwnAndUnknown(t *testing.T) {
 		}
 	}
 	for uri, hint := range map[string]string{
-		"both://1": "alpha+both://1, beta+both://1", "https://x.example/1": "available: ", "file:///etc/passwd": "",
+		"wide://1": "alpha+wide://1, beta+wide://1", "https://x.example/1": "available: ", "file:///etc/passwd": "",
 	} {
 		_, err := o.Request(t.Context(), wire.MethodResourcesRead, json.RawMessage(`{"uri":"`+uri+`"}`), nil)
 		if fault.CodeOf(err) != fault.NotFound || !strings.Contains(fault.HintOf(err), hint) {

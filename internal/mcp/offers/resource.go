@@ -100,10 +100,11 @@ func (o *Offers) template(ctx context.Context, uri string) (target, error) {
 	return o.resource(ctx, uri)
 }
 
-// withTemplate are the upstreams that have a template which a URI matches.
+// withTemplate are the upstreams that have a template which a URI matches, as it is listed here: of
+// two servers with the same one, the second has its name in it.
 func withTemplate(uri string, templates []Entry) (spaces []string) {
 	for _, e := range templates {
-		if matches(e.ID, uri) && !slices.Contains(spaces, e.Namespace) {
+		if matches(e.Shown, uri) && !slices.Contains(spaces, e.Namespace) {
 			spaces = append(spaces, e.Namespace)
 		}
 	}
