@@ -384,7 +384,7 @@ func (m *Menu) appCosts(ctx context.Context) (costs AppCosts, err error) {
 // menuCosts returns the costs of the menu that ctx asks for.
 func (m *Menu) menuCosts(ctx context.Context, name string) (MenuCosts, error) {
 	shown, err := m.Tools(ctx)
-	costs := MenuCosts{Name: name, Tools: len(shown), Instructions: tokencount.Estimate(instructions)}
+	costs := MenuCosts{Name: name, Tools: len(shown), Instructions: tokencount.Estimate(Instructions(name))}
 	for i := range shown {
 		if n := listed(shown[i : i+1]); m.options.Own(shown[i].Name) {
 			costs.Own += n
@@ -527,6 +527,11 @@ func resourcesAbout(e event.Event) []string {
 //go:embed instructions.md
 var instructions string
 
-// Instructions teach a model to find and call the tools that are not listed, which is the
-// same with every menu. They are sent when a client initializes.
-func Instructions() string { return instructions }
+// Instructions teach a model to find and call the tools that are not listed, with every menu that
+// lists ours for that. They are sent when a client initializes.
+func Instructions(menu string) string {
+	if menu == MenuDirect {
+		return ""
+	}
+	return instructions
+}

@@ -54,7 +54,7 @@ func TestMenusAreSmall(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.manyTools(t, "crowd", 1000)
-	instructions := tokencount.Estimate(builtin.Instructions())
+	instructions := tokencount.Estimate(builtin.Instructions(builtin.MenuCode))
 	if instructions > 250 {
 		t.Errorf("the instructions have %d tokens, want at most 250", instructions)
 	}
@@ -237,6 +237,9 @@ func TestCosts(t *testing.T) {
 	code, standard, full := costs.Menus[0], costs.Menus[1], costs.Menus[2]
 	if costs.Menu != builtin.MenuStandard || code.Tools != 5 || costs.Apps.Tools != 1 || code.Tokens != code.Own+code.Instructions || standard.Tokens <= code.Tokens || full.Tokens <= standard.Tokens || costs.All <= full.Tokens {
 		t.Errorf("%+v", costs)
+	}
+	if direct := costs.Menus[3]; direct.Instructions != 0 || direct.Tokens != direct.Others {
+		t.Errorf("who is not shown our tools is told to use them: %+v", direct)
 	}
 	if u := costs.Upstreams[0]; u.Namespace != "crowd" || len(u.Tools) != 5 || u.Tokens < 5*u.Tools[4].Tokens || u.Tools[0].TypeScript == 0 {
 		t.Errorf("%+v", u)

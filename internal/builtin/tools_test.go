@@ -77,7 +77,7 @@ func (h toolFixture) checkOutput(t *testing.T, name string, view tool.View) {
 
 func TestInstructionsAreShort(t *testing.T) {
 	t.Parallel()
-	text := builtin.Instructions()
+	text := builtin.Instructions(builtin.MenuCode)
 	if n := strings.Count(text, "\n"); n > 15 || len(text) > 2000 {
 		t.Errorf("%d lines, %d bytes", n, len(text))
 	}

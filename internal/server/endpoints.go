@@ -89,7 +89,6 @@ func newHub(in *parts) *hub.Hub {
 	exposed := in.catalog.Exposed()
 	return hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: in.options.Version,
-		Instructions: builtin.Instructions(),
 		Tools:        offers.Apps{Menu: in.menu, Catalog: in.catalog, Offers: in.offers, Own: in.apps},
 		Menus:        builtin.Menus,
 		HubMenu:      builtin.MenuFull,

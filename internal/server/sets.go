@@ -81,13 +81,10 @@ func (s sets) Includes(who principal.Principal, namespace string) bool {
 	return s.inSet(who, tool.Ref{Space: namespace})
 }
 
-// Instructions are those of the set, and how to use our tools if these are listed.
+// Instructions are those of the set if there is one, and how to use our tools if these are listed.
 func (s sets) Instructions(ctx context.Context) string {
 	set, _ := s.set(principal.Of(ctx))
-	if s.menu.NameFor(ctx) == builtin.MenuDirect {
-		return set.Instructions
-	}
-	return strings.TrimSpace(set.Instructions + "\n\n" + builtin.Instructions())
+	return strings.TrimSpace(set.Instructions + "\n\n" + builtin.Instructions(s.menu.NameFor(ctx)))
 }
 
 var _ hub.Sets = sets{}

@@ -97,8 +97,15 @@ func TestSetsNarrowEverything(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}
-	if _, text := some.rpc("/mcp/sets/reads", "server/discover", ""); !strings.Contains(text, `"Only look.\n\nLuanette`) {
-		t.Errorf("the instructions are %s", text)
+	for path, want := range map[string]string{
+		"/mcp": `"instructions":"Luanette`, "/mcp/sets/reads": `"Only look.\n\nLuanette`, "/mcp/sets/reads?menu=direct": `"instructions":"Only look."`,
+	} {
+		if _, text := some.rpc(path, "server/discover", ""); !strings.Contains(text, want) {
+			t.Errorf("the instructions of %s are %s", path, text)
+		}
+	}
+	if _, text := some.rpc("/mcp?menu=direct", "server/discover", ""); strings.Contains(text, "instructions") {
+		t.Errorf("who is not shown our tools is told to use them: %s", text)
 	}
 }
 

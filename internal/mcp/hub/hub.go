@@ -248,7 +248,7 @@ type Sets interface {
 	Find(who principal.Principal) error
 	// Includes tells whether the principal's set has tools of a namespace.
 	Includes(who principal.Principal, namespace string) bool
-	// Instructions are those for the client of ctx, which is within a set.
+	// Instructions are those for the client of ctx, by its set and menu.
 	Instructions(ctx context.Context) string
 }
 
@@ -292,10 +292,9 @@ type Notify func(method string, params json.RawMessage, to func(principal.Princi
 
 // Options are what the hub serves, and its limits.
 type Options struct {
-	Name         string // of the server, for programs
-	Title        string // of the server, for people; may be empty
-	Version      string
-	Instructions string // for the model that uses the server; may be empty
+	Name    string // of the server, for programs
+	Title   string // of the server, for people; may be empty
+	Version string
 
 	// Tools are exposed at /mcp under Info.Name; their Space is ignored.
 	Tools tool.Source

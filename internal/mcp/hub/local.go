@@ -11,7 +11,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/skills"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -60,12 +59,12 @@ func describeSelf(o Options) serverDescription {
 	}
 	rawInfo, _ := json.Marshal(info) // maps of plain values always encode
 	rawCaps, _ := json.Marshal(caps)
-	return serverDescription{capabilities: rawCaps, info: rawInfo, instructions: o.Instructions}
+	return serverDescription{capabilities: rawCaps, info: rawInfo}
 }
 
 func (o *localBackend) describe(ctx context.Context) (serverDescription, error) {
 	self := o.self
-	if o.hub.opts.Sets != nil && principal.Of(ctx).Set != "" {
+	if o.hub.opts.Sets != nil {
 		self.instructions = o.hub.opts.Sets.Instructions(ctx)
 	}
 	return self, nil
