@@ -42,7 +42,7 @@ func TestSearchTools(t *testing.T) {
 func TestSearchToolsSaysThatNothingFits(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	const foreign, weak, none = "Ask in their language", "These are the nearest", "No tool matches"
+	const foreign, weak, none = "Ask in their language", "These are the nearest", "No tool matches. Try other words; an empty query lists all."
 	for _, c := range []struct {
 		query string
 		tools int

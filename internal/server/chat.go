@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/servers"
 	"github.com/luanette/luanette/internal/chat/turn"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/store/delivery"
@@ -94,6 +95,10 @@ func (in *parts) NewAgent() (*agent.Agent, error) {
 	return agent.New(agent.Options{
 		Model: model, Models: others, Tools: in.catalog, Core: c.OwnTools(), Own: in.isScript, Callable: builtin.InChat,
 		Servers: func(space string) bool { return !upstreamset.IsPrivate(space) },
+		Asleep: func(space string) bool {
+			s, _ := in.upstreams.Manager.Status(space)
+			return s.State == upstream.StateAsleep
+		},
 		Unreachable: func(space string) (address, why string) {
 			s, _ := in.upstreams.Manager.Status(space)
 			return s.Target, s.LastError

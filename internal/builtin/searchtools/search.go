@@ -291,7 +291,7 @@ func (f Found) Text() string {
 	}
 	switch {
 	case len(f.Tools) == 0 && len(f.Families) == 0:
-		return b.String() + "No tool matches. Try other words, or mcp_list_upstreams."
+		return b.String() + "No tool matches. Try other words; an empty query lists all."
 	case f.Total > len(f.Tools):
 		fmt.Fprintf(&b, "%d of %d matching tools:\n", len(f.Tools), f.Total)
 	}

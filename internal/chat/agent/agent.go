@@ -46,6 +46,9 @@ type Options struct {
 	// Servers reports which namespaces a request without servers may use; nil allows
 	// all.
 	Servers func(space string) bool
+	// Asleep reports that a namespace has a server that starts with the next call.
+	Asleep func(space string) bool
+
 	// Unreachable returns, for the log, the address of a namespace that has no tools now, and
 	// why; nil knows neither.
 	Unreachable func(space string) (address, why string)

@@ -295,9 +295,14 @@ func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
 	}
 	for i := range groups {
 		g := &groups[i]
-		g.away = g.space != "" && !slices.ContainsFunc(g.tools, func(info tool.Info) bool { return !info.Stale })
+		g.away = g.space != "" && !slices.ContainsFunc(g.tools, func(info tool.Info) bool { return !info.Stale }) && (len(g.tools) == 0 || !t.asleep(g.space))
 	}
 	return groups
+}
+
+// asleep reports whether a server starts with its next call.
+func (t *turn) asleep(space string) bool {
+	return t.agent.options.Asleep != nil && t.agent.options.Asleep(t.namespaced(tool.Ref{Space: space}).Space)
 }
 
 // reportUnreachable reports servers that are unreachable.

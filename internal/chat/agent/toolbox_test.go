@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,11 +161,12 @@ func TestDisconnectedServer(t *testing.T) {
 	var log bytes.Buffer
 	s := play(t, source, "system cannot be used now\nsay ok", func(o *agent.Options) {
 		o.Log = slog.New(slog.NewJSONHandler(&log, nil))
+		o.Asleep = func(space string) bool { return space != "git" }
 		o.Unreachable = func(space string) (string, string) { return "https://gone.example/" + space, "connection refused" }
 	})
 	source.tools = append([]tool.Info(nil), source.tools...)
-	for i := range source.tools {
-		source.tools[i].Stale = source.tools[i].Space == "git"
+	for i := range source.tools { // fs is asleep: it starts when one of its tools is called
+		source.tools[i].Stale = slices.Contains([]string{"git", "fs"}, source.tools[i].Space)
 	}
 	reply := s.turn(t, "go", func(r *agent.Request) {
 		r.Servers = []agent.Server{{Space: "git"}, {Space: "fs"}, {Space: "nowhere", ID: "here", Name: "Gone"}, {ID: "never", Problem: "not allowed", URL: "https://never.example/mcp"}}
