@@ -108,7 +108,7 @@ func TestClients(t *testing.T) {
 		{name: "gemini", list: []string{"gemini", "mcp", "list"}, want: "Connected", before: geminiTrust,
 			ask: []string{"gemini", "--yolo", "-p", "add 20 and 22"}},
 		{name: "codex", list: []string{"codex", "mcp", "list"}, want: "enabled", before: codexModel,
-			ask: []string{"codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "add 20 and 22"}},
+			ask: []string{"codex", "exec", "-c", "mcp_servers.luanette.required=true", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "add 20 and 22"}},
 		{name: "continue", before: continueModel, ask: []string{"cn", "-p", "--auto", "add 20 and 22"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestReadingIsAllowed(t *testing.T) {
 		ask    []string
 	}{
 		{name: "claude-code", ask: []string{"claude", "-p", "add 20 and 22", "--allowedTools", "mcp__luanette__call_tool_read", "--model", "claude-sonnet-4-5"}},
-		{name: "codex", before: codexModel, ask: []string{"codex", "exec", "--skip-git-repo-check", "add 20 and 22"}},
+		{name: "codex", before: codexModel, ask: []string{"codex", "exec", "-c", "mcp_servers.luanette.required=true", "--skip-git-repo-check", "add 20 and 22"}},
 		{name: "gemini", before: geminiTrust, ask: []string{"gemini", "-m", "gemini-2.5-flash", "--allowed-tools", "mcp_luanette_call_tool_read", "-p", "add 20 and 22"}},
 		{name: "opencode", before: opencodeReads, ask: []string{"opencode", "run", "-m", "standin/stand-in", "add 20 and 22"}},
 	} {
