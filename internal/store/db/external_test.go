@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // pooled returns a database with a table, and the pool over it.
@@ -159,5 +160,20 @@ func TestClaimIsExclusive(t *testing.T) {
 	}
 	if err := release(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The locks of a library's transaction end soon after its process is frozen. Other nodes wait
+// for them.
+func TestExternalTransactionsDoNotStayIdle(t *testing.T) {
+	t.Parallel()
+	library, err := dbtest.Open(t, dbtest.Postgres(t)).External(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(library.Postgres.Close)
+	var timeout string
+	if err := library.Postgres.QueryRow(t.Context(), "SHOW idle_in_transaction_session_timeout").Scan(&timeout); err != nil || timeout != "10s" {
+		t.Errorf("an idle transaction of the library ends after %q, %v", timeout, err)
 	}
 }

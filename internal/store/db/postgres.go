@@ -234,6 +234,11 @@ func (*postgres) now(ctx context.Context, tx *Tx) (time.Time, error) {
 func (p *postgres) external(ctx context.Context, _ *DB) (External, error) {
 	config := p.plain.Copy()
 	config.MaxConns = p.shares().external
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		// The other nodes continue the runs of a frozen process, whose transaction may lock their rows.
+		_, err := conn.Exec(ctx, "SET "+idle)
+		return err
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return External{}, p.explain(err)

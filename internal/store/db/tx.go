@@ -207,7 +207,8 @@ const (
 	beginWrite     = begin + "SET LOCAL lock_timeout = 500; LOCK TABLE db_turns IN ROW SHARE MODE;" + number
 	beginExclusive = begin + "SET LOCAL lock_timeout = 5000; LOCK TABLE db_turns IN EXCLUSIVE MODE;" + number
 
-	begin  = "BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL idle_in_transaction_session_timeout = 10000;"
+	begin  = "BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL " + idle + ";"
+	idle   = "idle_in_transaction_session_timeout = 10000"
 	number = "SELECT pg_current_xact_id()::TEXT"
 
 	commitTimeout = 30 * time.Second
