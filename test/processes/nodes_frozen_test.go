@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -20,21 +21,21 @@ func TestFrozenNode(t *testing.T) {
 		t.Skip("make nodes runs it: it waits for frozen nodes")
 	}
 	f := startCluster(t)
-	stop := make(chan struct{})
+	load, stop := context.WithCancel(t.Context()) // ends with a test that fails
 	var clients sync.WaitGroup
 	reader := f.watch(t)
 	for n := range 4 {
-		clients.Go(func() { f.runJobs(t, fmt.Sprint("w", n), repeatable, stop) })
+		clients.Go(func() { f.runJobs(t, fmt.Sprint("w", n), repeatable, load.Done()) })
 	}
 	for n := range 4 {
-		clients.Go(func() { f.runJobs(t, fmt.Sprint("once", n), unrepeatable, stop) })
+		clients.Go(func() { f.runJobs(t, fmt.Sprint("once", n), unrepeatable, load.Done()) })
 	}
 	for _, c := range f.nodes {
 		f.awaitJobs(t, 20)
 		f.freeze(t, c)
 	}
 	f.awaitJobs(t, 20)
-	close(stop)
+	stop()
 	clients.Wait()
 	f.check(t)
 	f.checkOnce(t)
@@ -56,7 +57,7 @@ func (f *testCluster) freeze(t *testing.T, c *clusterNode) {
 	c.frozen.Store(true)
 	c.Signal(t, syscall.SIGSTOP)
 	f.awaitDetection(t, id)
-	f.until(t, func(s *clusterNode) bool {
+	f.until(t, "complete the job "+long+" of "+c.name+", which is frozen", func(s *clusterNode) bool {
 		var polled struct{ Completed []crashJob }
 		if s.Call("job_poll", map[string]any{"job_ids": []string{long}, "timeout_ms": 20_000}, &polled) != nil || len(polled.Completed) == 0 {
 			return false
@@ -82,7 +83,7 @@ func (f *testCluster) startLongJob(t *testing.T, c *clusterNode) string {
 	if err := c.Call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started); err != nil {
 		t.Fatal(err)
 	}
-	clocktest.Poll(t.Context(), func() bool { return f.counter.hasCalled(name) })
+	clocktest.Await(t, func() bool { return f.counter.hasCalled(name) }, func() string { return "the job " + started.JobID + " of " + c.name + " does not call" })
 	return started.JobID
 }
 
@@ -100,5 +101,5 @@ func (f *testCluster) awaitJobs(t *testing.T, more int) {
 		return n
 	}
 	want := count() + more
-	clocktest.Poll(t.Context(), func() bool { return count() >= want })
+	clocktest.Await(t, func() bool { return count() >= want }, func() string { return fmt.Sprintf("%d of %d jobs have ended", count(), want) })
 }

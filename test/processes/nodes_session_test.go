@@ -16,7 +16,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
-	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/sse"
 )
@@ -32,15 +31,20 @@ const sessionVersion = "2025-11-25"
 
 // runningNode returns a running node other than the given one, and the number of its run.
 func (f *testCluster) runningNode(t *testing.T, other *clusterNode) (*clusterNode, int) {
+	t.Helper()
 	found, run := other, 0
-	clocktest.Poll(t.Context(), func() bool {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if !clocktest.Poll(ctx, func() bool {
 		c := f.nodes[rand.IntN(len(f.nodes))]
 		now, up := c.Run()
 		if up && c != other {
 			found, run = c, now
 		}
 		return up && c != other
-	})
+	}) && t.Context().Err() == nil { // the test has not ended
+		t.Errorf("no other node ran within %s", patience)
+	}
 	return found, run
 }
 
@@ -123,7 +127,7 @@ func (v *sessionClient) post(ctx context.Context, body string) (*http.Response, 
 		r.Header.Set("Mcp-Session-Id", v.id)
 		r.Header.Set("Mcp-Protocol-Version", sessionVersion)
 	}
-	return httpjsontest.Client.Do(r)
+	return client.Do(r)
 }
 
 // result returns the result of a response, which may be an event stream.

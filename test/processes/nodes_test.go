@@ -47,7 +47,8 @@ func TestNodesKilledAtRandom(t *testing.T) {
 		t.Skip("make nodes runs it: it takes minutes")
 	}
 	f := startCluster(t)
-	stop := make(chan struct{})
+	load, end := context.WithCancel(t.Context()) // ends with a test that fails
+	stop := load.Done()
 	var clients sync.WaitGroup
 	reader := f.watch(t)
 	for n := range 4 {
@@ -67,7 +68,7 @@ func TestNodesKilledAtRandom(t *testing.T) {
 	}
 	clients.Go(func() { f.publish(t, stop) })
 	f.killNodes(t, time.Duration(seconds)*time.Second)
-	close(stop)
+	end()
 	clients.Wait()
 	f.checkOrder(t)
 	f.check(t)
@@ -138,7 +139,7 @@ func startCluster(t *testing.T, more ...string) *testCluster {
 		f.start(t, c)
 	}
 	var stored struct{ Hash string }
-	f.until(t, func(s *clusterNode) bool {
+	f.until(t, "store a script", func(s *clusterNode) bool {
 		return s.Call("script_store", map[string]any{"content": crashScript}, &stored) == nil
 	})
 	f.hash = stored.Hash
@@ -162,15 +163,28 @@ func (f *testCluster) pick() *clusterNode {
 	return c
 }
 
-// until tries one node after the other until a request succeeds.
-func (f *testCluster) until(t *testing.T, works func(*clusterNode) bool) {
-	clocktest.Poll(t.Context(), func() bool {
+// patience is how long the nodes may take for something together: a job of a dead node waits
+// until that is noticed, and the nodes may have been killed again meanwhile.
+const patience = 5 * time.Minute
+
+// client gives up requests that are not answered.
+var client = &http.Client{Transport: httpjsontest.Client.Transport, Timeout: clocktest.Timeout}
+
+// until tries one node after the other until one does what is asked.
+func (f *testCluster) until(t *testing.T, what string, works func(*clusterNode) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	done := clocktest.Poll(ctx, func() bool {
 		if works(f.pick()) {
 			return true
 		}
 		f.retries.Add(1)
 		return false
 	})
+	if !done && t.Context().Err() == nil { // the test has not ended
+		t.Errorf("no node did this within %s: %s", patience, what)
+	}
 }
 
 // isClosed reports whether the channel is closed.
@@ -211,7 +225,7 @@ func (f *testCluster) await(t *testing.T, id string, e ackedJob) {
 	}
 	save()
 	defer save()
-	f.until(t, func(s *clusterNode) bool {
+	f.until(t, "end the job "+id, func(s *clusterNode) bool {
 		var polled struct{ Completed []crashJob }
 		if s.Call("job_poll", map[string]any{"job_ids": []string{id}, "timeout_ms": 20_000}, &polled) != nil || len(polled.Completed) == 0 {
 			return false
@@ -230,7 +244,7 @@ func (f *testCluster) await(t *testing.T, id string, e ackedJob) {
 func (f *testCluster) chat(t *testing.T, user string, stop <-chan struct{}) {
 	for n := 0; !isClosed(stop); n++ {
 		body, _ := json.Marshal(map[string]string{"client_id": "nodes", "user_id": user, "message": messageText(user, n), "message_key": strconv.Itoa(n)})
-		f.until(t, func(s *clusterNode) bool {
+		f.until(t, fmt.Sprintf("answer message %d of %s", n, user), func(s *clusterNode) bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+"/api/v1/chat", bytes.NewReader(body))
@@ -238,7 +252,7 @@ func (f *testCluster) chat(t *testing.T, user string, stop <-chan struct{}) {
 				return false
 			}
 			r.Header.Set("Content-Type", "application/json")
-			answer, err := httpjsontest.Client.Do(r)
+			answer, err := client.Do(r)
 			if err != nil {
 				return false
 			}
@@ -258,12 +272,12 @@ func (f *testCluster) useSession(t *testing.T, stop <-chan struct{}) {
 	var made struct {
 		SessionID string `json:"session_id"`
 	}
-	f.until(t, func(s *clusterNode) bool {
+	f.until(t, "create a session of scripts", func(s *clusterNode) bool {
 		return s.Call("session_create", map[string]any{}, &made) == nil && made.SessionID != ""
 	})
 	for n := 1; !isClosed(stop); n++ {
 		code := fmt.Sprintf("if last ~= %d then count, last = (count or 0) + 1, %d end return count", n, n)
-		f.until(t, func(s *clusterNode) bool {
+		f.until(t, fmt.Sprintf("make turn %d of session %s", n, made.SessionID), func(s *clusterNode) bool {
 			var answer struct{ Result json.RawMessage }
 			if s.Call("lua_eval", map[string]any{"code": code, "session_id": made.SessionID}, &answer) != nil {
 				return false
@@ -283,14 +297,14 @@ func (f *testCluster) publish(t *testing.T, stop <-chan struct{}) {
 	for n := 1; !isClosed(stop); n++ {
 		source := fmt.Sprintf("function describe() return { name = 'edition', description = 'Returns its version' } end\nfunction main() return %d end", n)
 		var stored struct{ Hash string }
-		f.until(t, func(s *clusterNode) bool {
+		f.until(t, "store a script", func(s *clusterNode) bool {
 			return s.Call("script_store", map[string]any{"content": source}, &stored) == nil
 		})
-		f.until(t, func(s *clusterNode) bool {
+		f.until(t, "publish a script", func(s *clusterNode) bool {
 			var published json.RawMessage
 			return s.Call("script_publish", map[string]any{"script_hash": stored.Hash}, &published) == nil
 		})
-		f.until(t, func(s *clusterNode) bool {
+		f.until(t, fmt.Sprintf("call version %d of the tool", n), func(s *clusterNode) bool {
 			var answer struct{ Result json.RawMessage }
 			return s.Call("edition", map[string]any{}, &answer) == nil && string(answer.Result) == strconv.Itoa(n)
 		})
@@ -462,12 +476,12 @@ func (f *testCluster) checkHistory(t *testing.T, user string, messages int) {
 			User string `json:"user_message"`
 		}
 	}
-	f.until(t, func(s *clusterNode) bool {
+	f.until(t, "list the history of "+user, func(s *clusterNode) bool {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/api/v1/orgs/default/users/"+user+"/history?limit=50", nil)
 		if err != nil {
 			return false
 		}
-		answer, err := httpjsontest.Client.Do(r)
+		answer, err := client.Do(r)
 		if err != nil {
 			return false
 		}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
-	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 )
 
 // balancer sends requests to nodes that were ready at its last poll.
@@ -48,7 +47,7 @@ func status(ctx context.Context, c *clusterNode, path string) int {
 	if err != nil {
 		return 0
 	}
-	answer, err := httpjsontest.Client.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
 		return 0
 	}
@@ -84,6 +83,8 @@ func (b *balancer) awaitReady(t *testing.T, c *clusterNode, ready bool) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return b.ready[c] == ready
+	}, func() string {
+		return fmt.Sprintf("the state of %s, whether it is ready, was never polled as %t", c.name, ready)
 	})
 }
 
@@ -185,7 +186,7 @@ func sayAt(ctx context.Context, c *clusterNode, n int) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	answer, err := httpjsontest.Client.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 )
@@ -78,7 +80,7 @@ func CopyDatabase(folder string) error {
 }
 
 // Listen starts `luanette serve` and waits until it listens. When the process closes its
-// standard error, the channel gets all of it and is closed.
+// standard error, the channel gets all of it and is closed. One that takes too long is ended.
 func Listen(cmd *exec.Cmd) (url string, output <-chan string, err error) {
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -87,6 +89,7 @@ func Listen(cmd *exec.Cmd) (url string, output <-chan string, err error) {
 	if err := cmd.Start(); err != nil {
 		return "", nil, err
 	}
+	defer endIfLate(cmd.Process).Stop()
 	var log strings.Builder
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
@@ -104,6 +107,16 @@ func Listen(cmd *exec.Cmd) (url string, output <-chan string, err error) {
 		}
 	}
 	return "", nil, fmt.Errorf("the server ended before it listened: %w\n%s", cmd.Wait(), &log)
+}
+
+// endIfLate ends a process after clocktest.Timeout unless the timer is stopped. It then writes
+// the stacks of its goroutines to standard error.
+func endIfLate(p *os.Process) *time.Timer {
+	return time.AfterFunc(clocktest.Timeout, func() {
+		if p.Signal(syscall.SIGQUIT) != nil { // Windows has no signals
+			_ = p.Kill()
+		}
+	})
 }
 
 // Server is `luanette serve` in a folder, at an address that stays the same.
@@ -207,8 +220,9 @@ func (s *Server) Kill() {
 }
 
 // Wait waits until its process has ended by itself or by a signal, and returns what it wrote
-// to standard error.
+// to standard error. One that takes too long is ended.
 func (s *Server) Wait() (output string, err error) {
+	defer endIfLate(s.cmd.Process).Stop()
 	output = <-s.output
 	err = s.cmd.Wait()
 	s.mu.Lock()
