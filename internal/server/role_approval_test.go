@@ -37,11 +37,6 @@ type financeServer struct {
 	notices  chan string
 }
 
-func newFinanceServer(t *testing.T, database string) *financeServer {
-	t.Helper()
-	return newFinanceServerAt(t, database, place{}, "")
-}
-
 // place is a path of its own of a public address, and whether the proxy removes it.
 type place struct {
 	path    string
@@ -190,11 +185,13 @@ func wantText(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// TestTwoOfFinance lets people who sign in at a real provider decide about payments.
+// TestTwoOfFinance lets people who sign in at a real provider decide about payments. Whoever
+// decides has read a plan, which may have data with any label; the script has not.
 func TestTwoOfFinance(t *testing.T) {
 	t.Parallel()
 	database := tables.SQLite(t)
-	of := newFinanceServer(t, database)
+	vault := serveTools(t, "vault", &recordingTools{})
+	of := newFinanceServerAt(t, database, place{}, fmt.Sprintf("[upstreams.vault]\nurl = %q\nlabels = [\"secret\"]\n", vault))
 	bob, _ := of.signIn("bob", "acme-finance")
 	cleo, _ := of.signIn("cleo", "acme-finance")
 	eve, _ := of.signIn("eve", "acme")
