@@ -226,11 +226,19 @@ func exitCode(proc *process, err error) int {
 		return int(status)
 	}
 	fmt.Fprintf(proc.Stderr, "%s %v\n", proc.style(proc.Stderr).bad("luanette:"), err)
-	for _, hint := range []string{fileowner.Denied(err), fault.HintOf(err)} {
-		if hint != "" {
-			fmt.Fprintf(proc.Stderr, "  %s\n", hint)
-		}
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(proc.Stderr, "  %s\n", strings.ReplaceAll(hint, "\n", "\n  "))
 	}
+	return failureOf(err)
+}
+
+// hintOf returns what to do about err, in lines.
+func hintOf(err error) string {
+	return strings.TrimSpace(fileowner.Denied(err) + "\n" + fault.HintOf(err))
+}
+
+// failureOf returns the exit code of err.
+func failureOf(err error) int {
 	if fault.CodeOf(err) == fault.Config {
 		return exitUsage
 	}

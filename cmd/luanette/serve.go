@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -57,6 +58,16 @@ func (c *serveCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
+	err = c.serve(ctx, proc, loaded)
+	if err == nil || loaded.Log.Format != "json" {
+		return err
+	}
+	// Every line is for a program.
+	slog.New(slog.NewJSONHandler(proc.Stderr, nil)).ErrorContext(ctx, "the server failed", "error", err.Error(), "hint", hintOf(err))
+	return exitStatus(failureOf(err))
+}
+
+func (c *serveCommand) serve(ctx context.Context, proc *process, loaded *config.Loaded) error {
 	sharing, err := c.reserve(ctx, proc, loaded)
 	if err != nil {
 		return err
