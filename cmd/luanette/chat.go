@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +87,6 @@ type chatLoop struct {
 	flags *chatCommand
 	proc  *process
 	chat  client.Chat
-	away  []string // the notices of the last answer about servers that are unreachable
 }
 
 // run reads messages until the input ends. It prints the error of a failed answer
@@ -149,10 +147,9 @@ func isLuaReset(line string) bool { return strings.Join(strings.Fields(line), " 
 func (t *chatLoop) say(ctx context.Context, message string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	shown := &answerPrinter{proc: t.proc, quiet: t.flags.JSON, said: t.away}
+	shown := &answerPrinter{proc: t.proc, quiet: t.flags.JSON}
 	reply, err := t.chat.Say(ctx, message, shown.event)
 	shown.end()
-	t.away = shown.away
 	if err != nil {
 		return err
 	}
@@ -172,8 +169,6 @@ type answerPrinter struct {
 	block  int
 	inLine bool // the last line of text has no newline yet
 	status bool // the terminal's last line shows a status
-
-	said, away []string // notices about unreachable servers: of the last answer, which are not repeated, and of this one
 }
 
 func (s *answerPrinter) event(e agent.Event) {
@@ -200,12 +195,7 @@ func (s *answerPrinter) event(e agent.Event) {
 		}
 		s.remark("%s %s (%v) %s", mark, e.Tool, e.Took.Round(time.Millisecond), short(e.Text, 80))
 	case agent.Notice:
-		if e.Code == agent.ServerAway {
-			s.away = append(s.away, e.Message)
-		}
-		if !slices.Contains(s.said, e.Message) {
-			s.remark("! %s", e.Message)
-		}
+		s.remark("! %s", e.Message)
 	}
 }
 

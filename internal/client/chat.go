@@ -65,7 +65,7 @@ func (c *localChat) Say(ctx context.Context, message string, emit func(agent.Eve
 	if err != nil {
 		return reply, err
 	}
-	c.history = append(c.history, agent.Exchange{User: message, Assistant: reply.Text(), At: time.Now()})
+	c.history = append(c.history, agent.Exchange{User: message, Assistant: reply.Text(), At: time.Now(), Away: reply.Away})
 	c.history = c.history[max(0, len(c.history)-maxHistory):]
 	return reply, nil
 }

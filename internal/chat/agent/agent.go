@@ -247,6 +247,16 @@ type Exchange struct {
 	User      string
 	Assistant string
 	At        time.Time // may be zero
+	Away      []string  // the Reply's
+}
+
+// Away are the servers that could not be used at the last answer, which said so or knew that an
+// earlier one had said so.
+func (r *Request) Away() []string {
+	if len(r.History) == 0 {
+		return nil
+	}
+	return r.History[len(r.History)-1].Away
 }
 
 // Server is a server whose tools may be used.

@@ -81,9 +81,6 @@ type UsedTool struct {
 // Usage is the usage of the turn so far.
 type Usage struct{ llm.Usage }
 
-// ServerAway is the code of a notice about a server that cannot be used now.
-const ServerAway = "server_away"
-
 // Notice is information about the turn that is not part of the answer: a limit that was
 // reached, a server that is unreachable.
 type Notice struct {
@@ -113,6 +110,7 @@ type Reply struct {
 	Media      []MediaInfo // images, sounds and files of tools' results
 	Tools      []UsedTool  // calls of the model, without those of scripts
 	Trace      string      // id of its trace, or ""
+	Away       []string    `json:",omitempty"` // servers that could not be used, for Exchange
 
 	Calls []llm.Use     `json:"-"` // of the client's tools, which end a turn
 	Steps []llm.Message `json:"-"` // with Calls: what the turn added to the conversation, before the results of Calls

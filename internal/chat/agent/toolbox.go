@@ -305,21 +305,27 @@ func (t *turn) asleep(space string) bool {
 	return t.agent.options.Asleep != nil && t.agent.options.Asleep(t.namespaced(tool.Ref{Space: space}).Space)
 }
 
-// reportUnreachable reports servers that are unreachable.
+// reportUnreachable reports servers that are unreachable: in the log always, and to the person
+// unless the last answer of the conversation knew it already.
 func (t *turn) reportUnreachable(ctx context.Context) {
+	t.reply.Away = nil
 	for _, g := range t.tools.groups {
 		if g.away {
+			t.reply.Away = append(t.reply.Away, g.space)
 			address, why := g.url, g.problem
 			if why == "" && t.agent.options.Unreachable != nil {
 				address, why = t.agent.options.Unreachable(t.namespaced(tool.Ref{Space: g.space}).Space)
 			}
 			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("server_url", address),
 				slog.String("error", cmp.Or(why, "unavailable")))
-			if len(g.tools) == 0 { // a connected server may have none that can be used, such as tools that wait for approval
-				t.notice(ServerAway, "no tools of %s can be used now: it is not connected, or they wait for approval", g.title())
+			if slices.Contains(t.request.Away(), g.space) {
 				continue
 			}
-			t.notice(ServerAway, "%s is currently unreachable", g.title())
+			if len(g.tools) == 0 { // a connected server may have none that can be used, such as tools that wait for approval
+				t.notice("server_away", "no tools of %s can be used now: it is not connected, or they wait for approval", g.title())
+				continue
+			}
+			t.notice("server_away", "%s is currently unreachable", g.title())
 		}
 	}
 }

@@ -188,6 +188,26 @@ func TestDisconnectedServer(t *testing.T) {
 	}
 }
 
+// TestUnreachableServersAreToldOnce checks that a conversation says once that a server cannot be
+// used, and again when it was usable in between.
+func TestUnreachableServersAreToldOnce(t *testing.T) {
+	t.Parallel()
+	s := play(t, threeServers(1), strings.TrimSuffix(strings.Repeat("say ok\n---\n", 6), "\n---\n"))
+	here, away := agent.Server{Space: "git"}, agent.Server{ID: "git", Problem: "refused"}
+	var history []agent.Exchange
+	for n, turn := range []struct {
+		message string
+		server  agent.Server
+		told    int
+	}{{"one", away, 1}, {"two", away, 0}, {"/lua reset", away, 0}, {"three", away, 0}, {"four", here, 0}, {"five", away, 1}, {"six", away, 0}} {
+		reply := s.turn(t, turn.message, func(r *agent.Request) { r.Servers, r.History = []agent.Server{turn.server, {Space: "fs"}}, history })
+		if len(reply.Notices) != turn.told {
+			t.Errorf("turn %d: notices %v, want %d", n, reply.Notices, turn.told)
+		}
+		history = append(history, agent.Exchange{User: turn.message, Assistant: reply.Text(), Away: reply.Away})
+	}
+}
+
 // TestOddSchemas checks that a tool whose schema providers refuse does not affect the others.
 func TestOddSchemas(t *testing.T) {
 	t.Parallel()

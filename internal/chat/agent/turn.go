@@ -54,7 +54,7 @@ func (a *Agent) begin(r Request, emit func(Event)) *turn {
 		emit = func(Event) {}
 	}
 	t := &turn{agent: a, model: a.model(r.Model), request: r, emit: emit, limits: a.options.Limits.with(r.Limits), began: time.Now()}
-	t.reply = Reply{RequestID: r.ID, Language: cmp.Or(r.Language, "en"), Model: t.model.About().Model}
+	t.reply = Reply{RequestID: r.ID, Language: cmp.Or(r.Language, "en"), Model: t.model.About().Model, Away: r.Away()}
 	return t
 }
 

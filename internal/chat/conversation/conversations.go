@@ -153,6 +153,8 @@ type Entry struct {
 	AssistantResponse string    `json:"assistant_response"`
 	Timestamp         time.Time `json:"timestamp"`
 	Conversation      string    `json:"conversation,omitempty"` // chat_id and thread_id, if it has any
+
+	away []string // the Reply's
 }
 
 // History returns limit of a person's answered messages from offset on, the oldest
@@ -177,7 +179,7 @@ func (s *Store) Latest(ctx context.Context, p profile.Person, conversation strin
 	entries, err = db.Find(ctx, s.db, scanEntry, `SELECT message, reply, ended FROM talk_turns
 			WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 ORDER BY seq DESC LIMIT $5`, p.Org, p.User, conversation, Done, count)
 	for _, e := range slices.Backward(entries) {
-		exchanges = append(exchanges, agent.Exchange{User: e.UserMessage, Assistant: e.AssistantResponse, At: e.Timestamp})
+		exchanges = append(exchanges, agent.Exchange{User: e.UserMessage, Assistant: e.AssistantResponse, At: e.Timestamp, Away: e.away})
 	}
 	return exchanges, err
 }
@@ -196,7 +198,7 @@ func scanEntry(row db.Scanner) (e Entry, err error) {
 	if err := json.Unmarshal([]byte(reply), &answer); err != nil {
 		return e, err
 	}
-	return Entry{m.described(), answer.Text(), time.UnixMicro(ended).UTC(), m.Conversation}, nil
+	return Entry{m.described(), answer.Text(), time.UnixMicro(ended).UTC(), m.Conversation, answer.Away}, nil
 }
 
 // Forget removes a person's history and calls Options.OnForget, and returns how many

@@ -366,7 +366,7 @@ func (r *Service) confirm(ctx context.Context, t *Turn, request agent.Request) (
 	}
 	text := prefs.String()
 	t.emit(agent.Text{Text: text})
-	return agent.Reply{RequestID: request.ID, Responses: []string{text}, Language: prefs.ResponseLanguage}, nil
+	return agent.Reply{RequestID: request.ID, Responses: []string{text}, Language: prefs.ResponseLanguage, Away: request.Away()}, nil
 }
 
 // journal stores the steps of a turn while it is not answered. Only the node that answers

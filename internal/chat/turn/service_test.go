@@ -344,6 +344,25 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestUnreachableServersAreKnown checks that a turn knows which servers could not be used at the
+// last one, also if that had nothing to answer.
+func TestUnreachableServersAreKnown(t *testing.T) {
+	t.Parallel()
+	var known []string
+	service, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+		known = append(known, strings.Join(r.Away(), "+"))
+		reply, err := echo(ctx, r, emit)
+		reply.Away = []string{"git", r.Message}
+		return reply, err
+	}, turn.Options{})
+	for _, text := range []string{"1", "2", "#default", "3"} {
+		answered(t, say(t, service, ann, text))
+	}
+	if got := fmt.Sprintf("%q", known); got != `["" "git+1" "git+2"]` {
+		t.Errorf("known were %s", got)
+	}
+}
+
 func TestRequestOfATurn(t *testing.T) {
 	t.Parallel()
 	var last agent.Request
