@@ -97,17 +97,17 @@ func TestCompletionInASession(t *testing.T) {
 	}
 }
 
-// TestREPLShowsWhatIsThere checks that nil, functions and texts of several lines are shown as
-// people read them, and nothing for a statement.
+// TestREPLShowsWhatIsThere checks that nil, what JSON lacks and texts of several lines are shown
+// as people read them, and nothing for a statement.
 func TestREPLShowsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	r, out := startREPL(t)
-	for _, code := range []string{"x = 1", "print('said')", "nothing", "return map", "'one\\ntwo'", "'one'", "help('kv.get')"} {
+	for _, code := range []string{"x = 1", "print('said')", "nothing", "return map", "0/0", "kv", "'one\\ntwo'", "'one'", "help('kv.get')"} {
 		if err := r.run(t.Context(), code); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := regexp.MustCompile("^said\nnil\n\"function: .*\"\none\ntwo\n\"one\"\n## kv.get\\(key, default\\?\\)\nThe value of a key; ")
+	want := regexp.MustCompile("^said\nnil\n\"function\"\n\"-?nan\"\n{\n(?s:.*)\"get\": \"function kv.get\",\n(?s:.*)}\none\ntwo\n\"one\"\n## kv.get\\(key, default\\?\\)\nThe value of a key; ")
 	if got := out.String(); !want.MatchString(got) {
 		t.Errorf("printed %q", got)
 	}

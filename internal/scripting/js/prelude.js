@@ -67,12 +67,12 @@
     throw new TypeError((key === '' ? 'the value' : String(key)) + ' is ' + value + ', which JSON cannot express');
   };
 
-  function encode(value) {
+  function encode(value, replace) {
     const ours = getOwnPropertyDescriptor(bigPrototype, 'toJSON') === undefined;
     if (ours) hide(bigPrototype, 'toJSON', bigToJSON);
     try {
-      const text = stringify(value);
-      if (text !== undefined && includesText(text, 'null')) stringify(value, refuseNaN);
+      const text = stringify(value, replace);
+      if (replace === undefined && text !== undefined && includesText(text, 'null')) stringify(value, refuseNaN);
       return text;
     } finally {
       if (ours) deleteProperty(bigPrototype, 'toJSON');
@@ -356,11 +356,20 @@
   });
 
   // Returns the result: the value of __result__, or else the value of the script.
-  const finish = (lexical, completion) => {
+  // In a session it is looked at: what JSON lacks is text.
+  const finish = (lexical, completion, inSession) => {
     if (result !== undefined) completion = result;
     else if (lexical !== undefined) completion = lexical;
-    return encode(completion);
+    if (inSession === undefined) return encode(completion);
+    try {
+      return encode(completion, legible);
+    } catch {
+      return encode(inspect(completion)); // it contains itself, or cannot be read
+    }
   };
+
+  const legible = (key, value) =>
+    typeof value === 'function' || typeof value === 'symbol' || typeof value === 'number' && !isFinite(value) ? inspect(value, 1) : value;
 
   // Calls a function of the script from outside. Its result may be a promise.
   const enter = async (fn, argument) => fn(decode(argument));

@@ -246,7 +246,11 @@ func (r *run) finish(ctx context.Context, completion value) (json.RawMessage, er
 	if err != nil {
 		return nil, err
 	}
-	v, err := r.in.invoke(ctx, r.in.finish, lexical, completion)
+	inSession := undefined
+	if r.redeclare {
+		inSession = value(1)
+	}
+	v, err := r.in.invoke(ctx, r.in.finish, lexical, completion, inSession)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,9 @@ func TestSessionKeepsDefinitions(t *testing.T) {
 		"result does not stick":        {[]string{"__result__ = 1", "2"}, "2"},
 		"changed built-ins stay":       {[]string{"Array.prototype.last = function () { return this[this.length - 1] }", "[1, 2].last()"}, "2"},
 		"generators":                   {[]string{"function* g() { yield 1; yield 2 }; const it = g(); it.next()", "it.next().value"}, "2"},
+		"what JSON lacks is text":      {[]string{"[function f() {}, Symbol('x'), 0/0, { g: () => 1 }]"}, `["[function f]","Symbol(x)","NaN",{"g":"[function g]"}]`},
+		"a function":                   {[]string{"() => 1"}, `"[function ]"`},
+		"what contains itself":         {[]string{"const o = {}; o.o = o; o"}, `"{ o: [circular] }"`},
 		"a pending promise of its own": {[]string{"let done; const p = new Promise(r => { done = r }); 0", "done(5); await p"}, "5"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -124,8 +124,8 @@ func (e *luaEngine) stateFor(ctx context.Context, q Request, limits runLimits, e
 	return e.open(ctx, limits, env, seed)
 }
 
-// result converts what the script returned to JSON. In a session a function that is looked at
-// is its text.
+// result converts what the script returned to JSON. In a session a value is looked at:
+// what JSON lacks is text.
 func (e *luaEngine) result(ctx context.Context, state *lua.State, q Request, values []lua.Value) (json.RawMessage, error) {
 	for i, value := range values {
 		if err := fillLazy(state, value); err != nil {
@@ -135,25 +135,16 @@ func (e *luaEngine) result(ctx context.Context, state *lua.State, q Request, val
 		if values[i], err = namespaceResult(ctx, state, value); err != nil {
 			return nil, err
 		}
-		if _, isFunction := value.AsFunction(); isFunction && q.State != nil && !q.Main {
-			shown, err := state.Call(ctx, textOf.Value(), value)
-			if err != nil {
-				return nil, err
-			}
-			values[i] = shown[0]
+	}
+	result, err := resultOf(state, values)
+	var failed *Error
+	if q.State != nil && !q.Main && errors.As(err, &failed) {
+		if shown, ok := legible(values); ok {
+			return shown, nil
 		}
 	}
-	return resultOf(state, values)
+	return result, err
 }
-
-// textOf is Lua's tostring, which a script may have replaced.
-var textOf = lua.NewFunc("tostring", func(c *lua.Call) error {
-	text, err := c.ToString(c.Arg(1))
-	if err != nil {
-		return err
-	}
-	return c.Return(lua.String(text))
-})
 
 // luaState is the state of a session or of a script that stays loaded.
 type luaState struct {

@@ -162,7 +162,7 @@ func TestFunctionIsShown(t *testing.T) {
 	p := openSessions(t, t.TempDir(), nil, Options{})
 	id := p.create(t)
 	done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: "return map"})
-	if err != nil || !strings.HasPrefix(string(done.Result), `"function: `) {
+	if err != nil || !strings.HasPrefix(string(done.Result), `"function`) {
 		t.Errorf("%s, %v", done.Result, err)
 	}
 	for code, silent := range map[string]bool{"x = 1": true, "print(x)": true, "nil": false, "return nothing": false} {
@@ -178,11 +178,11 @@ func TestErrorsKeepTheSession(t *testing.T) {
 	id := p.create(t)
 	p.expect(t, id, "x = 1\nfunction fail()\n  error('boom')\nend", "null")
 	for code, want := range map[string]string{
-		"x = 2 error('no')":      "turn2:1: no",
-		"x = = 2":                "unexpected symbol",
-		"return {print}":         "function",
-		"mcp.calc.fail{}":        "the abacus is broken",
-		"\n\n\nlocal a = fail()": "turn1:3: boom",
+		"x = 2 error('no')":                  "turn2:1: no",
+		"x = = 2":                            "unexpected symbol",
+		"return {('x'):rep(2000000), print}": "function",
+		"mcp.calc.fail{}":                    "the abacus is broken",
+		"\n\n\nlocal a = fail()":             "turn1:3: boom",
 	} {
 		done, err := p.Eval(t.Context(), "ada", id, script.Request{Source: code})
 		var failure *script.Error
