@@ -95,27 +95,34 @@ func progressBar(p tool.Progress, width int) string {
 	return bar
 }
 
-// printResult prints the lines that were not printed yet, and the result. People get a text
-// of several lines as it is, as that of help.
+// printResult prints the lines that were not printed yet, and the result.
 func (l *live) printResult(structured json.RawMessage) error {
 	lines, answer, err := readAnswer(structured)
 	if err != nil {
 		return err
 	}
 	l.lines(lines)
-	var text string
-	switch isText := json.Unmarshal(answer.Result, &text) == nil; {
-	case string(answer.Result) == "null" || answer.Result == nil:
-		if l.none == "" || answer.Silent {
-			return nil
-		}
-		_, err = fmt.Fprintln(l.proc.Stdout, l.none)
-		return err
-	case isText && strings.Contains(text, "\n") && (l.none != "" || terminalWidth(l.proc.Stdout) > 0):
-		_, err = fmt.Fprintln(l.proc.Stdout, strings.TrimSuffix(plainText(text), "\n"))
-		return err
+	if answer.Result != nil && string(answer.Result) != "null" {
+		return printScriptResult(l.proc, answer.Result)
 	}
-	return printJSON(l.proc.Stdout, answer.Result)
+	if l.none != "" && !answer.Silent {
+		_, err = fmt.Fprintln(l.proc.Stdout, l.none)
+	}
+	return err
+}
+
+// printScriptResult prints what a script returned: JSON, or a text of several lines, such as that
+// of help, as it is.
+func printScriptResult(proc *process, result json.RawMessage) error {
+	var text string
+	if json.Unmarshal(result, &text) != nil || !strings.Contains(text, "\n") {
+		return printJSON(proc.Stdout, result)
+	}
+	if terminalWidth(proc.Stdout) > 0 {
+		text = plainText(text)
+	}
+	_, err := fmt.Fprintln(proc.Stdout, strings.TrimSuffix(text, "\n"))
+	return err
 }
 
 // errorText returns the error text of a script. The text ends with the script's output,

@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -138,8 +139,13 @@ func run(ctx context.Context, proc *process, args []string) int {
 	if err != nil {
 		command, below := commandOf(err)
 		fmt.Fprintf(proc.Stderr, "%s: %s\n", command, usageMessage(err))
-		if len(below) > 0 {
-			fmt.Fprintf(proc.Stderr, "it has %s\n", strings.Join(below, ", "))
+		switch {
+		case len(below) == 1:
+			fmt.Fprintf(proc.Stderr, "it has %s: %s\n", below[0].Name, below[0].Help)
+		case len(below) > 1:
+			fmt.Fprintf(proc.Stderr, "it has %s\n", strings.Join(namesOf(below), ", "))
+		default:
+			suggestCommand(proc, parser.Model.Node, args)
 		}
 		if len(args) > 1 && strings.HasPrefix(args[0], "-") {
 			fmt.Fprintln(proc.Stderr, "flags must come after their command")
@@ -192,7 +198,7 @@ func branch(args []string) any {
 
 // commandOf returns the part of the command line that the parser understood, and the names of
 // the commands that may follow it.
-func commandOf(err error) (words string, below []string) {
+func commandOf(err error) (words string, below []*kong.Node) {
 	words = "luanette"
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) || parse.Context == nil {
@@ -202,12 +208,37 @@ func commandOf(err error) (words string, below []string) {
 		if step.Command == nil {
 			continue
 		}
-		words, below = words+" "+step.Command.Name, nil
-		for _, child := range step.Command.Children {
-			below = append(below, child.Name)
-		}
+		words, below = words+" "+step.Command.Name, step.Command.Children
 	}
 	return words, below
+}
+
+func namesOf(nodes []*kong.Node) (names []string) {
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// suggestCommand names the command that args are when they begin with one of another command:
+// `luanette job schedule list` for schedule list.
+func suggestCommand(proc *process, whole *kong.Node, args []string) {
+	known := func(n *kong.Node) bool { return len(args) > 0 && n.Name == args[0] }
+	if slices.ContainsFunc(whole.Children, known) {
+		return
+	}
+	for _, command := range whole.Children {
+		i := slices.IndexFunc(command.Children, known)
+		if i < 0 {
+			continue
+		}
+		words := []string{"luanette", command.Name, args[0]}
+		if len(args) > 1 && slices.Contains(namesOf(command.Children[i].Children), args[1]) {
+			words = append(words, args[1])
+		}
+		fmt.Fprintf(proc.Stderr, "did you mean `%s`?\n", strings.Join(words, " "))
+		return
+	}
 }
 
 // exitStatus is an error that only carries an exit code; its message was printed

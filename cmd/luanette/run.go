@@ -40,7 +40,7 @@ func (runCommand) Help() string {
 runs in the sandbox and can call every connected tool. If it defines main(params),
 main is called with the parameters; otherwise the value of the file is the result.
 Its output goes to standard output and standard error; the result comes last, as
-JSON.
+JSON, or as it is if it is a text of several lines.
 
   luanette run report.lua -p name=Ada`
 }
@@ -198,7 +198,7 @@ type jobRunCommand struct {
 // Help is shown by `luanette job run --help`.
 func (jobRunCommand) Help() string {
 	return `Starts the job and follows it: its output and progress go to standard error, its
-result comes last, on standard output, as JSON. The exit code is 1 if the job fails.
+result comes last, on standard output, as that of run. The exit code is 1 if the job fails.
 Ctrl-C asks whether to cancel the job; otherwise it continues on the server. If the
 server ends meanwhile, the command waits a minute for it, and then exits with 4.
 
@@ -440,7 +440,7 @@ func (j *followedJob) printEnd(proc *process) error {
 	if len(j.Result) == 0 || string(j.Result) == "null" {
 		return nil
 	}
-	return printJSON(proc.Stdout, j.Result)
+	return printScriptResult(proc, j.Result)
 }
 
 // exit returns the exit status of a command that followed the job.

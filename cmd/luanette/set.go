@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
@@ -90,7 +91,7 @@ func (c *setShowCommand) print(proc *process, s builtin.ToolSet) error {
 	if c.JSON {
 		return printValue(proc, s)
 	}
-	fmt.Fprintf(proc.Stdout, "%s, menu %s: clients see %d tools in %d tokens\n\n", s.Address, s.Menu, s.Listed, s.Tokens)
+	fmt.Fprintf(proc.Stdout, "%s, menu %s: clients see %s in %s\n\n", s.Address, s.Menu, plural.Count(s.Listed, "tool"), plural.Count(s.Tokens, "token"))
 	var rows [][]string
 	for _, t := range s.Tools {
 		rows = append(rows, []string{t.Name, strconv.Itoa(t.Tokens)})

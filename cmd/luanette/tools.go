@@ -98,14 +98,59 @@ func (c *toolsCommand) show(ctx context.Context, proc *process) (shown bool, err
 	if err != nil {
 		return false, err
 	}
-	var answer struct{ Tools []json.RawMessage }
+	var answer struct{ Tools []shownTool }
 	if err := json.Unmarshal(view.Structured, &answer); err != nil {
 		return false, fault.Wrap(fault.Upstream, err, "read definition of %s", name)
 	}
 	if len(answer.Tools) == 0 {
 		return false, nil
 	}
-	return true, c.print(proc, view)
+	if c.JSON {
+		return true, c.print(proc, view)
+	}
+	// Without a server this process connects none to show a definition, so that stale means nothing.
+	return true, answer.Tools[0].print(proc, c.Server != "")
+}
+
+// shownTool is a tool as it is shown to people.
+type shownTool struct {
+	Name, Description string
+	LuaPath           string          `json:"lua_path"`
+	Input             json.RawMessage `json:"input_schema"`
+	Output            json.RawMessage `json:"output_schema"`
+	Learned           json.RawMessage `json:"learned_output_schema"`
+	Stale             bool
+}
+
+// print shows the tool with a table of its parameters; connected says whether Stale is known.
+func (t *shownTool) print(proc *process, connected bool) error {
+	fmt.Fprintf(proc.Stdout, "%s\n%s\n\n", t.Name, strings.TrimSpace(plainText(t.Description)))
+	required := map[bool]string{true: "yes", false: "no"}
+	call := "luanette call " + t.Name
+	var rows [][]string
+	for _, p := range typedecl.Parameters(t.Input) {
+		rows = append(rows, []string{p.Name, p.Type, required[p.Required], p.Description})
+		if p.Required {
+			call += " " + p.Name + "=…"
+		}
+	}
+	if len(rows) == 0 {
+		fmt.Fprintln(proc.Stdout, "It takes no parameters.")
+	} else if err := table(proc, []string{"PARAMETER", "TYPE", "REQUIRED", "DESCRIPTION"}, rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(proc.Stdout)
+	switch {
+	case len(t.Output) > 0:
+		fmt.Fprintf(proc.Stdout, "returns:     %s\n", plainText(typedecl.Line(t.Output)))
+	case len(t.Learned) > 0:
+		fmt.Fprintf(proc.Stdout, "returned:    %s\n", plainText(typedecl.Line(t.Learned)))
+	}
+	if connected && t.Stale {
+		fmt.Fprintln(proc.Stdout, "its server is currently disconnected")
+	}
+	_, err := fmt.Fprintf(proc.Stdout, "in scripts:  %s{…}\nfrom here:   %s\n", t.LuaPath, plainText(call))
+	return err
 }
 
 func (c *toolsCommand) search(ctx context.Context, proc *process) error {
@@ -336,7 +381,7 @@ func printCosts(proc *process, costs *builtin.TokenCosts) error {
 		return err
 	}
 	if apps := costs.Apps; apps.Tools > 0 {
-		if _, err := fmt.Fprintf(proc.Stdout, "\nClients that show Apps are listed %d tools more: %d tokens.\n", apps.Tools, apps.Tokens); err != nil {
+		if _, err := fmt.Fprintf(proc.Stdout, "\nClients that show Apps are listed %s more: %s.\n", plural.Count(apps.Tools, "tool"), plural.Count(apps.Tokens, "token")); err != nil {
 			return err
 		}
 	}

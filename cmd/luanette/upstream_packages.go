@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -197,7 +198,7 @@ func (c *upstreamUpgradeCommand) upgrade(ctx context.Context, proc *process, loa
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(proc.Stdout, "%s: %s %s -> %s, %d -> %d packages\n", p.spec.Name, next.Name, p.record.Version, next.Version, p.record.Packages, next.Packages)
+	fmt.Fprintf(proc.Stdout, "%s: %s %s -> %s, %d -> %s\n", p.spec.Name, next.Name, p.record.Version, next.Version, p.record.Packages, plural.Count(next.Packages, "package"))
 	printPackageChanges(proc, p.record, next, changed)
 	if beforeErr != nil {
 		fmt.Fprintf(proc.Stdout, "  %s; the old version does not start: %s\n", amount(len(after), "tool"), plainText(beforeErr.Error()))

@@ -85,7 +85,7 @@ func (c *connection) unreachableError(since time.Time) error {
 // failedHint says what to do about a server in StateFailed.
 func (c *connection) failedHint(now situation) string {
 	repair := cmp.Or(hintOf(now.err), "repair what the error says")
-	return fmt.Sprintf("%s, or change its settings; then tools_refresh and Retry on the page connect at once, otherwise the next attempt is in %v",
+	return fmt.Sprintf("%s, or change its settings; then Retry on the page connects at once, otherwise the next attempt is in %v",
 		repair, max(time.Until(now.next), 0).Round(time.Second))
 }
 

@@ -33,6 +33,23 @@ func Signature(schema json.RawMessage) string {
 	return "(" + redact.Cut(strings.Join(shown, ", "), longestSignature) + ")"
 }
 
+// Parameter is an argument of a tool.
+type Parameter struct {
+	Name, Type  string // the type as in a signature
+	Required    bool
+	Description string
+}
+
+// Parameters returns what a tool takes, in the order of its schema.
+func Parameters(schema json.RawMessage) []Parameter {
+	f, _ := read(schema)
+	var all []Parameter
+	for _, one := range f.fields {
+		all = append(all, Parameter{one.name, one.form.line(signature), !one.optional, one.form.doc})
+	}
+	return all
+}
+
 // Kinds returns the JSON type of each property of a schema that has only one besides null:
 // string, integer, number, boolean, object or array. References are followed.
 func Kinds(schema json.RawMessage) map[string]string {

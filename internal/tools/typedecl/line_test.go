@@ -3,6 +3,7 @@ package typedecl_test
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/luanette/luanette/internal/tools/typedecl"
@@ -22,6 +23,15 @@ func TestSignature(t *testing.T) {
 		if got := typedecl.Signature(json.RawMessage(schema)); got != want {
 			t.Errorf("Signature(%s) = %s, want %s", schema, got, want)
 		}
+	}
+}
+
+func TestParameters(t *testing.T) {
+	t.Parallel()
+	const schema = `{"properties":{"n":{"type":"integer","description":"how many","maximum":9},"to":{"enum":["a","b"]}},"required":["n"]}`
+	want := []typedecl.Parameter{{"n", "integer", true, "how many (integer, maximum 9)"}, {"to", `"a"|"b"`, false, ""}}
+	if got := typedecl.Parameters(json.RawMessage(schema)); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
