@@ -81,7 +81,7 @@ func TestInstructionsAreShort(t *testing.T) {
 	if n := strings.Count(text, "\n"); n > 15 || len(text) > 2000 {
 		t.Errorf("%d lines, %d bytes", n, len(text))
 	}
-	for _, name := range []string{"search_tools", "get_tool_definitions", "call_tool_read", "call_tool", "execute_code", "jobs, schedules, sessions, scripts, approvals and connections"} {
+	for _, name := range []string{"search_tools", "get_tool_definitions", "call_tool_read", "call_tool", "execute_code", "jobs, schedules, sessions whose variables persist, scripts, approvals and connections"} {
 		if !strings.Contains(text, name) {
 			t.Errorf("%s is not mentioned", name)
 		}

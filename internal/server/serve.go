@@ -54,7 +54,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
-	web := httpserver.New(requests, srv.handler(), srv.draining.Load)
+	web := httpserver.New(requests, srv.log, srv.handler(), srv.draining.Load)
 	web.ConnContext = owner.WithConn
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(listener) }()

@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
@@ -78,7 +79,7 @@ func TestLeavingClosesConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	var leaving atomic.Bool
-	web := New(t.Context(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), leaving.Load)
+	web := New(t.Context(), slog.New(slog.DiscardHandler), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), leaving.Load)
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = web.Serve(listener) }()
 	for _, want := range []bool{false, true} {

@@ -188,9 +188,11 @@ var defaultLimits = limits{
 
 // New returns an HTTP server that serves next with the default limits. Requests are
 // cancelled when ctx is. While the server is leaving, each response is the last of its
-// connection.
-func New(ctx context.Context, next http.Handler, leaving func() bool) *http.Server {
-	return defaultLimits.server(ctx, next, leaving)
+// connection. What it has to say about connections, such as failed TLS handshakes, goes to log.
+func New(ctx context.Context, log *slog.Logger, next http.Handler, leaving func() bool) *http.Server {
+	server := defaultLimits.server(ctx, next, leaving)
+	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	return server
 }
 
 // server returns such a server within the limits.

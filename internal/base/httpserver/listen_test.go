@@ -2,8 +2,13 @@ package httpserver
 
 import (
 	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"log/slog"
 	"net"
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +51,44 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 	if again() != second || warned == 0 {
 		t.Error("a broken certificate was used, or there was no warning")
+	}
+}
+
+// lines are the writes of a log.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
+
+// TestFailedHandshakesAreLogged checks that they are in the log's own format.
+func TestFailedHandshakesAreLogged(t *testing.T) {
+	t.Parallel()
+	certFile, keyFile, _ := httpservertest.WritePair(t, t.TempDir(), 1)
+	written := make(lines, 1)
+	log := slog.New(slog.NewJSONHandler(written, nil))
+	listener, err := Listen(t.Context(), Options{Address: "127.0.0.1:0", CertFile: certFile, KeyFile: keyFile, MaxConnections: 1, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := New(t.Context(), log, http.NotFoundHandler(), func() bool { return false })
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(listener) }()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("not TLS at all\r\n\r\n")); err != nil {
+		t.Error(err)
+	}
+	var line struct{ Level, Msg string }
+	if err := json.Unmarshal([]byte(<-written), &line); err != nil || line.Level != "WARN" || !strings.Contains(line.Msg, "TLS handshake error") {
+		t.Errorf("logged %+v (%v)", line, err)
+	}
+	_ = conn.Close() // the server has closed it
+	if err := web.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
 	}
 }
 
