@@ -72,21 +72,17 @@ func (w *legibleWriter) table(v lua.Value) any {
 	}
 	w.inside[v] = true
 	defer delete(w.inside, v)
+	isList := t.Len() > 0 || t.IsArray()
 	list, fields := []any{}, map[string]any{}
 	for key, value := range t.All() {
-		if n, ok := key.AsInt(); ok && n == int64(len(list))+1 && len(fields) == 0 {
-			list = append(list, w.of(value))
-			continue
-		}
-		name := key.String()
+		n, ok := key.AsInt()
+		isList = isList && ok && n == int64(len(list))+1
+		name, shown := key.String(), w.of(value)
 		w.left -= len(name) / 100
-		fields[name] = w.of(value)
+		list, fields[name] = append(list, shown), shown
 	}
-	if len(fields) == 0 && (len(list) > 0 || t.IsArray()) {
+	if isList {
 		return list
-	}
-	for i, value := range list {
-		fields[lua.Int(int64(i)+1).String()] = value
 	}
 	return fields
 }
