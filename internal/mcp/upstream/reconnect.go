@@ -370,7 +370,7 @@ func (c *connection) reportFailure(ctx context.Context, f failure) {
 func (c *connection) isIdle(s *session) bool {
 	idle := c.idle()
 	settled := s.settled.Load() || c.spec.Load().lazy()
-	return idle > 0 && settled && s.activeCalls() == 0 && c.phase.sinceLastUse() >= idle && (c.owner == "" || !c.restored.hasSubscribers())
+	return idle > 0 && settled && s.activeCalls() == 0 && c.phase.sinceLastUse() >= idle
 }
 
 // unused reports whether no caller waits any more for a lazy server that cannot be

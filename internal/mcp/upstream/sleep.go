@@ -81,9 +81,11 @@ func (c *connection) startsAsleep(spec Spec) bool {
 func (c *connection) idle() time.Duration {
 	spec := c.spec.Load()
 	switch {
+	case c.restored.hasSubscribers():
+		return 0
 	case spec.lazy():
 		return spec.idle()
-	case c.opts.sleepsUnasked(*spec) && c.opts.maySleep(c.known.stored().Start) && !c.restored.hasSubscribers():
+	case c.opts.sleepsUnasked(*spec) && c.opts.maySleep(c.known.stored().Start):
 		return positive(spec.idle(), c.opts.Idle)
 	}
 	return 0

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/duration"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -105,9 +106,20 @@ func TestProgramThatSpeaksUnaskedDoesNotSleep(t *testing.T) {
 
 func TestProgramWithSubscribersDoesNotSleep(t *testing.T) {
 	t.Parallel()
-	server := sleepy(t)
-	h := upstreamtest.Start(t, server)
+	for _, start := range []string{"", upstream.Lazy} {
+		t.Run(start, func(t *testing.T) {
+			t.Parallel()
+			server := sleepy(t)
+			server.Spec.Start, server.Spec.Idle = start, duration.Duration(server.Options.Idle)
+			withSubscribers(t, upstreamtest.Start(t, server))
+		})
+	}
+}
+
+func withSubscribers(t *testing.T, h *upstreamtest.Harness) {
+	h.Text(t, "first", nil)
 	h.Await(t, "upstream.asleep")
+	before, _ := h.Manager.Status("test")
 	peer, _ := h.Manager.Peer("test")
 	ask := func(method string) {
 		if _, err := peer.Request(t.Context(), method, json.RawMessage(`{"uri":"note://one"}`), nil); err != nil {
@@ -118,8 +130,8 @@ func TestProgramWithSubscribersDoesNotSleep(t *testing.T) {
 	for range 20 {
 		h.Text(t, "first", nil)
 	}
-	if st, _ := h.Manager.Status("test"); st.Stats.Connects != 2 {
-		t.Errorf("with a subscriber it was started %d times", st.Stats.Connects)
+	if st, _ := h.Manager.Status("test"); st.Stats.Connects != before.Stats.Connects+1 {
+		t.Errorf("with a subscriber it was started %d times", st.Stats.Connects-before.Stats.Connects)
 	}
 	ask(wire.MethodUnsubscribe)
 	h.Await(t, "upstream.asleep")
