@@ -105,6 +105,7 @@ func (s *Service) ask(ctx context.Context, p *provider, at endpoints, form url.V
 		return err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header["Idempotency-Key"] = nil // not sent: repeat it if the provider had closed the connection
 	if secret != "" && !inBody {
 		request.SetBasicAuth(url.QueryEscape(p.ClientID), url.QueryEscape(secret)) // RFC 6749 section 2.3.1
 	}
