@@ -226,7 +226,7 @@ do = "deny"
 `)
 	client := connectEra(t, url, "/mcp", wire.Modern, showsApps)
 	listed := client.tools()
-	if len(listed) != 5+2 || !strings.Contains(listed["clock__get-time"], "get-time/mcp-app.html") {
+	if len(listed) != 5+2+1 || listed["app_call"] == "" || !strings.Contains(listed["clock__get-time"], "get-time/mcp-app.html") {
 		t.Errorf("with list_apps = 2 the client is listed %v", listed)
 	}
 	if direct := connectEra(t, url, "/mcp/second", wire.Modern, showsApps).tools()["get-time"]; direct != `{"ui":{}}` {

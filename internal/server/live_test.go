@@ -57,13 +57,18 @@ func TestEverySettingTakesEffectOrNeedsARestart(t *testing.T) {
 		"orgs":    map[string]config.Org{"acme": {Quota: config.OrgQuota{CPU: 5}}},
 		"secrets": map[string]config.Secret{"token": {Value: "${env:TOKEN}", Hosts: []string{"b.example"}}},
 	}
+	chosen, choose := srv.config.Chat, srv.useModel // chosen is what the chat's model was made of
+	srv.useModel = func() { choose(); chosen = srv.current().Chat }
+	state := func() string {
+		return fmt.Sprint(liveState(t, srv), chosen.Provider, chosen.Model, chosen.Models, chosen.BaseURL, chosen.KeyEnv, chosen.Key)
+	}
 	for i, k := range config.Entries(&srv.config.Config) {
-		before := liveState(t, srv)
+		before := state()
 		fresh := *srv.config
 		changeValue(t, config.Entries(&fresh.Config)[i].Value, other[k.Key])
 		updates := srv.bus.Subscribe(event.Options{Types: []string{"config.update"}})
 		applyConfig(t, srv, &fresh)
-		effective := liveState(t, srv) != before
+		effective := state() != before
 		waits := slices.Contains(srv.restartNeeded(), k.Key)
 		if effective == waits || effective != k.Live {
 			t.Errorf("%s: tagged live %v, took effect %v, needs a restart %v", k.Key, k.Live, effective, waits)
@@ -73,7 +78,7 @@ func TestEverySettingTakesEffectOrNeedsARestart(t *testing.T) {
 		}
 		updates.Close()
 		applyConfig(t, srv, srv.config)
-		if now := liveState(t, srv); now != before || len(srv.restartNeeded()) > 0 {
+		if now := state(); now != before || len(srv.restartNeeded()) > 0 {
 			t.Fatalf("%s was not restored: %v\n%s\n%s", k.Key, srv.restartNeeded(), before, now)
 		}
 	}

@@ -253,7 +253,7 @@ func TestFailedProcessIsRetriedEveryFiveMinutesWithFewEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		if st := s.state(t); st.State != upstream.StateFailed || attempts() != 7 || st.Attempt != 7 || !strings.Contains(st.Hint, "tools_refresh") {
+		if st := s.state(t); st.State != upstream.StateFailed || attempts() != 7 || st.Attempt != 7 || !strings.Contains(st.Hint, "Retry on the page") {
 			t.Errorf("status = %+v after %d attempts", st, attempts())
 		}
 		time.Sleep(11 * time.Minute)
