@@ -133,12 +133,7 @@ func (a API) Send(ctx context.Context, method, path string, body any) (json.RawM
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
-	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "read the response of %s", a.Base)
-	}
-	return raw, nil
+	return a.read(response)
 }
 
 // Answer sends a request to Base and returns the body of the response, whatever its status. The
@@ -148,15 +143,20 @@ func (a API) Answer(request *http.Request) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	raw, err := a.read(response)
+	if err == nil && response.StatusCode >= http.StatusBadRequest {
+		err = ErrorOf(response.StatusCode, raw)
+	}
+	return raw, err
+}
+
+func (a API) read(response *http.Response) (json.RawMessage, error) {
 	defer response.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "read the response of %s", a.Base)
 	}
-	if response.StatusCode >= http.StatusBadRequest {
-		err = ErrorOf(response.StatusCode, raw)
-	}
-	return raw, err
+	return raw, nil
 }
 
 // SendInto sends a request and decodes the response, unless into is nil.
