@@ -58,6 +58,16 @@ func packagedUpstreams(loaded *config.Loaded, proc *process, names []string) (li
 	return list, nil
 }
 
+// installed opens the installed packages, with the upstreams that use them.
+func (f *settingFlags) installed(proc *process, names []string) (*packages.Store, []packaged, error) {
+	loaded, err := f.loadQuietly(proc, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := installedUpstreams(loaded, proc, names)
+	return loaded.Packages(nil, nil), list, err
+}
+
 // installedUpstreams are those whose package is installed; each of the names must be one.
 func installedUpstreams(loaded *config.Loaded, proc *process, names []string) ([]packaged, error) {
 	list, err := packagedUpstreams(loaded, proc, names)
@@ -101,15 +111,10 @@ type outdatedRow struct {
 
 // Run lists the packages with their versions.
 func (c *upstreamOutdatedCommand) Run(ctx context.Context, proc *process) error {
-	loaded, err := c.loadQuietly(proc, nil)
+	store, list, err := c.installed(proc, nil)
 	if err != nil {
 		return err
 	}
-	list, err := installedUpstreams(loaded, proc, nil)
-	if err != nil {
-		return err
-	}
-	store := loaded.Packages(nil, nil)
 	rows := []outdatedRow{}
 	for _, p := range list {
 		row := outdatedRow{Upstream: p.spec.Name, Package: p.record.Name, Version: p.record.Version, Installed: p.record.Installed}
@@ -279,15 +284,11 @@ type upstreamRollbackCommand struct {
 
 // Run makes the previous version the one in effect.
 func (c *upstreamRollbackCommand) Run(ctx context.Context, proc *process) error {
-	loaded, err := c.loadQuietly(proc, nil)
+	store, list, err := c.installed(proc, []string{c.Name})
 	if err != nil {
 		return err
 	}
-	list, err := installedUpstreams(loaded, proc, []string{c.Name})
-	if err != nil {
-		return err
-	}
-	back, err := loaded.Packages(nil, nil).Rollback(ctx, list[0].request)
+	back, err := store.Rollback(ctx, list[0].request)
 	if err == nil {
 		fmt.Fprintf(proc.Stdout, "%s: %s %s -> %s\n", c.Name, back.Name, list[0].record.Version, back.Version)
 	}
@@ -299,15 +300,11 @@ type upstreamPruneCommand struct{ settingFlags }
 
 // Run removes packages that no upstream of the configuration uses.
 func (c *upstreamPruneCommand) Run(ctx context.Context, proc *process) error {
-	loaded, err := c.loadQuietly(proc, nil)
+	store, list, err := c.installed(proc, nil)
 	if err != nil {
 		return err
 	}
-	list, err := installedUpstreams(loaded, proc, nil)
-	if err != nil {
-		return err
-	}
-	removed, err := loaded.Packages(nil, nil).Prune(ctx, func(key string) bool {
+	removed, err := store.Prune(ctx, func(key string) bool {
 		return slices.ContainsFunc(list, func(p packaged) bool { return p.request.Key() == key })
 	})
 	for _, folder := range removed {
@@ -336,15 +333,10 @@ these on another machine whose configuration has the same servers.
 
 // Run prints what is installed.
 func (c *upstreamFreezeCommand) Run(_ context.Context, proc *process) error {
-	loaded, err := c.loadQuietly(proc, nil)
+	store, list, err := c.installed(proc, c.Names)
 	if err != nil {
 		return err
 	}
-	list, err := installedUpstreams(loaded, proc, c.Names)
-	if err != nil {
-		return err
-	}
-	store := loaded.Packages(nil, nil)
 	file := packages.FrozenFile{Version: 1, Packages: map[string]packages.Frozen{}}
 	for _, p := range list {
 		if file.Packages[p.request.Key()], err = store.Freeze(p.record); err != nil {
@@ -432,18 +424,13 @@ signatures. The exit status is 1 if one is not valid.`
 
 // Run checks one installation after another.
 func (c *upstreamVerifyCommand) Run(ctx context.Context, proc *process) error {
-	loaded, err := c.loadQuietly(proc, nil)
-	if err != nil {
-		return err
-	}
-	list, err := installedUpstreams(loaded, proc, c.Names)
+	store, list, err := c.installed(proc, c.Names)
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(proc.Stdout, noPackages)
 	}
-	store := loaded.Packages(nil, nil)
 	for _, p := range list {
 		if failed := verify(ctx, proc, store, p, p.record); failed != nil {
 			printError(proc, failed)
