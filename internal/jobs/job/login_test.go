@@ -53,9 +53,8 @@ func TestJobWaitsForALogin(t *testing.T) {
 	if err := d.Notify(t.Context(), loginTopic, "crm"); err != nil {
 		t.Fatal(err)
 	}
-	done, _, err := q.Poll(asAda, []string{made.ID}, longTime, true)
-	if err != nil || len(done) != 1 || done[0].State != job.Complete || string(done[0].Result) != "3" {
-		t.Fatalf("job %+v (%v)", done, err)
+	if ended := awaitAs(t, asAda, q, made.ID); ended.State != job.Complete || string(ended.Result) != "3" {
+		t.Fatalf("job %+v", ended)
 	}
 	if a, b := s.times(made.ID, "write:a"), s.times(made.ID, "write:b"); a != 1 || b != 1 {
 		t.Errorf("write:a %d times, write:b %d times", a, b)

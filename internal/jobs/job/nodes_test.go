@@ -48,9 +48,8 @@ func TestJobsMoveBetweenNodes(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		done, pending, err := q.Poll(t.Context(), []string{j}, time.Minute, true)
-		if err != nil || len(done) != 1 || done[0].State != job.Cancelled {
-			t.Errorf("done %v, pending %v (%v)", done, pending, err)
+		if ended := await(t, q, j); ended.State != job.Cancelled {
+			t.Errorf("it is %s", ended.State)
 		}
 		asked.Wait()
 	}
@@ -138,14 +137,13 @@ func TestLostJobStops(t *testing.T) {
 	if err := b.TakeOver(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
-	done, _, err := b.Poll(t.Context(), []string{j}, time.Minute, true)
-	if err != nil || len(done) != 1 || done[0].State != job.Failed {
-		t.Fatalf("done %v (%v), want it failed: the outcome of the second is unknown", done, err)
+	if ended := await(t, b, j); ended.State != job.Failed {
+		t.Fatalf("it is %s, want it failed: the outcome of the second is unknown", ended.State)
 	}
 	close(here.hold)
 	again := submit(t, a, job.Spec{Source: "write:more"}) // a is still a node
-	if done, _, err := a.Poll(t.Context(), []string{again}, time.Minute, true); err != nil || len(done) != 1 || done[0].State != job.Complete {
-		t.Errorf("done %v (%v)", done, err)
+	if ended := await(t, a, again); ended.State != job.Complete {
+		t.Errorf("it is %s", ended.State)
 	}
 	if n := here.times(j, "write:three") + there.times(j, "write:three"); n != 0 {
 		t.Errorf("the third effect happened %d times", n)
