@@ -10,5 +10,5 @@ import (
 // and those about several nodes.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	dbtest.OnPostgres(t, TestOldResultsExpire, TestShapesAreLearned)
+	dbtest.OnPostgres(t, TestOldResultsExpire, TestResultsBelongToTheirSetOfTools, TestShapesAreLearned)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/personal"
@@ -57,7 +58,8 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// Store holds results and shapes. It is safe for concurrent use.
+// Store holds results and shapes. Within a set of tools, an owner reaches what was stored
+// within that set; the set is that of the principal of ctx. It is safe for concurrent use.
 type Store struct {
 	db      *db.DB
 	options Options
@@ -124,8 +126,8 @@ func (s *Store) Put(ctx context.Context, owner, source string, value json.RawMes
 		}
 		stored.Handle = handlePrefix + strconv.FormatInt(number, 10)
 		at := now.UnixMicro()
-		if _, err := tx.Exec(ctx, `INSERT INTO kept_results (owner, number, source, shape, size, created, used, value)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, owner, number, source, stored.Shape, size, at, at, []byte(value)); err != nil {
+		if _, err := tx.Exec(ctx, `INSERT INTO kept_results (owner, number, source, shape, size, created, used, value, toolset)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, owner, number, source, stored.Shape, size, at, at, []byte(value), principal.Of(ctx).Set); err != nil {
 			return err
 		}
 		return s.forget(ctx, tx, owner, now)
@@ -171,7 +173,11 @@ func (s *Store) forget(ctx context.Context, tx *db.Tx, owner string, now time.Ti
 	return nil
 }
 
-const storedColumns = `number, source, shape, size, created, used`
+const (
+	storedColumns = `number, source, shape, size, created, used`
+	// reachable are the results of an owner within a set of tools that are not too old.
+	reachable = ` FROM kept_results WHERE owner = $1 AND ($2 = '' OR toolset = $2) AND used >= $3`
+)
 
 func (s *Store) scan(from db.Scanner, more ...any) (k Stored, err error) {
 	var number, created, used int64
@@ -185,7 +191,7 @@ func (s *Store) scan(from db.Scanner, more ...any) (k Stored, err error) {
 func (s *Store) List(ctx context.Context, owner string) (all []Stored, err error) {
 	oldest := s.options.Clock.Now().Add(-s.options.Age).UnixMicro()
 	return db.Find(ctx, s.db, func(from db.Scanner) (Stored, error) { return s.scan(from) },
-		`SELECT `+storedColumns+` FROM kept_results WHERE owner = $1 AND used >= $2 ORDER BY number DESC`, owner, oldest)
+		`SELECT `+storedColumns+reachable+` ORDER BY number DESC`, owner, principal.Of(ctx).Set, oldest)
 }
 
 // get reads a result by its handle, and extends its time.
@@ -201,8 +207,8 @@ func (s *Store) get(ctx context.Context, owner, handle string) (value json.RawMe
 		}
 	}
 	now := s.options.Clock.Now()
-	err = s.db.QueryRow(ctx, `SELECT value FROM kept_results WHERE owner = $1 AND number = $2 AND used >= $3`,
-		owner, number, now.Add(-s.options.Age).UnixMicro()).Scan((*[]byte)(&value))
+	err = s.db.QueryRow(ctx, `SELECT value`+reachable+` AND number = $4`,
+		owner, principal.Of(ctx).Set, now.Add(-s.options.Age).UnixMicro(), number).Scan((*[]byte)(&value))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, s.missing(ctx, owner, handle)
 	}

@@ -1,6 +1,7 @@
 package results_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/tools/results"
@@ -87,6 +89,41 @@ func TestResultsBelongToTheirUser(t *testing.T) {
 	for _, handle := range []string{"r1", "$r", "$rx", "", "$r1; DROP TABLE x"} {
 		if _, err := s.Read(t.Context(), "ada", handle, ""); fault.CodeOf(err) != fault.InvalidParams {
 			t.Errorf("%q: %v", handle, err)
+		}
+	}
+}
+
+// TestResultsBelongToTheirSetOfTools checks that within a set an owner reaches what was stored
+// within it, and without one everything.
+func TestResultsBelongToTheirSetOfTools(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir(), results.Options{})
+	sets := []string{"", "research", "mail"}
+	within := func(set string) context.Context { return principal.With(t.Context(), principal.Local().InSet(set)) }
+	for _, set := range sets {
+		if _, err := s.Put(within(set), "ada", "fs.list", json.RawMessage(`"of `+set+`"`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, set := range sets {
+		var list []string
+		all, err := s.List(within(set), "ada")
+		for _, k := range all {
+			list = append(list, k.Handle)
+		}
+		readable := []string{}
+		for n, of := range sets {
+			handle := fmt.Sprintf("$r%d", n+1)
+			switch got, err := s.Read(within(set), "ada", handle, ""); {
+			case err == nil && string(got) == `"of `+of+`"`:
+				readable = append([]string{handle}, readable...)
+			case fault.CodeOf(err) != fault.NotFound || strings.Contains(fault.HintOf(err), handle):
+				t.Errorf("%s in %q: %s, %v, %s", handle, set, got, err, fault.HintOf(err))
+			}
+		}
+		want := map[string]string{"": "$r3 $r2 $r1", "research": "$r2", "mail": "$r3"}[set]
+		if got := strings.Join(readable, " "); err != nil || got != want || strings.Join(list, " ") != want {
+			t.Errorf("in %q: reads %s, lists %s, %v; want %s", set, got, list, err, want)
 		}
 	}
 }
