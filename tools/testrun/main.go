@@ -155,6 +155,7 @@ func (r *report) look(goTest int) {
 		if longest != "" && took > r.limit {
 			r.line("         HANGS  %s %s, for %s", strings.TrimPrefix(name, module), longest, took.Round(time.Second))
 			p.output = append(p.output, fmt.Sprintf("%s ran for more than %s: the stacks of its process follow\n", longest, r.limit))
+			p.hangs = true
 			quit(goTest, strings.TrimPrefix(name, module))
 			delete(p.tests, longest)
 		}

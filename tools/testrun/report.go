@@ -17,7 +17,7 @@ import (
 const module = "github.com/luanette/luanette/"
 
 // shownLines is how much output of a failed test is printed: stacks can be long.
-const shownLines = 400
+const shownLines = 3000
 
 // event is a line of `go test -json`.
 type event struct {
@@ -44,13 +44,14 @@ type report struct {
 type pack struct {
 	began  time.Time
 	tests  map[string]*test
-	output []string // of the package itself
+	output []string // of the package itself, and of a process that prints its stacks
 	failed bool
+	hangs  bool // its process prints its stacks
 }
 
 // test is a test that has begun and not ended.
 type test struct {
-	since  time.Time // when it last began or went on; zero while it waits for its turn
+	since  time.Time // when it last began or went on; zero while it waits for its turn, and once it is over
 	output []string
 }
 
@@ -147,6 +148,10 @@ func (r *report) end(name, how string, took float64) {
 }
 
 func (r *report) addTest(p *pack, name string, e *event) {
+	if p.hangs && e.Action == "output" { // the stacks look like output of the test that printed last
+		p.output = append(p.output, e.Output)
+		return
+	}
 	t := p.tests[e.Test]
 	if t == nil {
 		t = &test{}
@@ -159,6 +164,9 @@ func (r *report) addTest(p *pack, name string, e *event) {
 		t.since = time.Time{}
 	case "output":
 		t.output = append(t.output, e.Output)
+		if strings.HasPrefix(strings.TrimLeft(e.Output, " "), "--- ") { // its end is reported with the next line of the package
+			t.since = time.Time{}
+		}
 	case "pass":
 		r.passed++
 		p.end(e.Test)

@@ -54,6 +54,33 @@ func TestDeadProcess(t *testing.T) {
 	}
 }
 
+// TestStacks checks that the stacks of a process that hangs are shown, although they follow the
+// output of a test that has passed.
+func TestStacks(t *testing.T) {
+	t.Parallel()
+	var printed strings.Builder
+	r := newReport(&printed, time.Minute)
+	line := func(rest string) {
+		if err := r.read(strings.NewReader(`{"Package":"github.com/luanette/luanette/internal/x",` + rest + "}\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line(`"Action":"run","Test":"TestHangs"`)
+	line(`"Action":"run","Test":"TestPasses"`)
+	line(`"Action":"output","Test":"TestPasses","Output":"--- PASS: TestPasses (0.30s)\n"`)
+	p := r.running["github.com/luanette/luanette/internal/x"]
+	if name, _ := p.longest(); name != "TestHangs" || !p.tests["TestPasses"].since.IsZero() {
+		t.Errorf("%s runs, and TestPasses since %v", name, p.tests["TestPasses"].since)
+	}
+	p.hangs = true
+	line(`"Action":"output","Test":"TestPasses","Output":"goroutine 7 [select]:\n"`)
+	line(`"Action":"pass","Test":"TestPasses"`)
+	line(`"Action":"fail"`)
+	if r.summary() == nil || !strings.Contains(printed.String(), "goroutine 7") {
+		t.Errorf("printed:\n%s", printed.String())
+	}
+}
+
 // TestLongest checks that neither a test that waits for its turn nor one that waits for its
 // subtests is taken for one that hangs.
 func TestLongest(t *testing.T) {
