@@ -51,6 +51,8 @@ test('a timeline is drawn and heard, its position moves, and it is there after a
   const cursor = async () => Number(/translate\(([\d.]+)/.exec((await page.locator('svg .cursor').getAttribute('transform')) ?? '')?.[1])
   await expect.poll(beat).toBe(0)
 
+  expect(await (await front.fetch('/api/v1/activity?agent=luanette-hud')).text(), 'what the page reads is not what somebody did').toContain('"sessions":[]')
+
   await page.getByRole('button', { name: 'Play' }).focus()
   await page.keyboard.press('Enter')
   await expect(page.getByRole('button', { name: 'Pause' })).toBeVisible()

@@ -142,6 +142,12 @@ test('a run shows result, output, log, calls and trace, in both languages', asyn
   await expect(outcome).toContainText('consoled')
   await expect(outcome).toContainText('3')
   await expect(page.getByRole('cell', { name: 'counter' })).toBeVisible()
+  const ran = async () => {
+    const { sessions } = (await (await front.fetch('/api/v1/activity?agent=luanette-hud')).json()) as { sessions: { id: string }[] }
+    return sessions[0] ? (await front.fetch(`/api/v1/activity/${sessions[0].id}`)).text() : ''
+  }
+  await expect.poll(ran).toContain('console.log')
+  expect(await ran(), 'how the page reads the variables is not what somebody ran').not.toContain('Object.fromEntries')
   await write(page, 'nothing.at.all')
   await page.getByRole('button', { name: 'Run', exact: true }).click()
   await expect(outcome.getByRole('region', { name: 'Error' })).toContainText('nothing')

@@ -102,10 +102,15 @@ func (l *Log) isBusy() bool {
 	return l.accepted-l.settled > l.options.Queue/2
 }
 
-// isOwn reports whether nobody asked for the call: it reads what a page or a plan shows.
+// isOwn reports whether nobody asked for the call: it reads what a page or a plan shows. What
+// our page shows of a server it reads through call_tool_read; people call tools otherwise.
 func isOwn(ctx context.Context, i *tool.Invocation) bool {
+	if tool.IsForPlan(ctx) {
+		return true
+	}
 	caller := i.Call.Caller
-	return tool.IsForPlan(ctx) || i.Info.Ref.Space == "" && i.Info.Hints.ReadOnly && caller != nil && strings.HasPrefix(caller.Agent, pageAgent)
+	reads := i.Info.Hints.ReadOnly && (i.Info.Ref.Space == "" || tool.IsOnlyReading(ctx))
+	return reads && caller != nil && strings.HasPrefix(caller.Agent, pageAgent)
 }
 
 // describe adds what the call was about.

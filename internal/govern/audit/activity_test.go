@@ -127,6 +127,35 @@ func TestActivity(t *testing.T) {
 	})
 }
 
+// TestReadsOfThePageAreNoSession checks that what our page reads to show it is no session, and
+// that what people do there is one that says what they did.
+func TestReadsOfThePageAreNoSession(t *testing.T) {
+	t.Parallel()
+	l := openActivity(t, dbtest.Open(t, dbtest.SQLite(t)))
+	call := func(ctx context.Context, space, name string, reads bool) {
+		i := invocation(space, name, "", `{}`, `{}`)
+		i.Info.Hints.ReadOnly, i.Call.Caller.Agent = reads, "luanette-hud 1"
+		l.call(ctx, i)
+	}
+	call(t.Context(), "", "lua_preview", true)
+	call(tool.OnlyReading(t.Context()), "music", "regions", true)
+	if list := l.sessions(principal.Local(), audit.SessionFilter{}); len(list) != 0 {
+		t.Errorf("reads: %+v", list)
+	}
+	call(t.Context(), "", "script_store", false)
+	if list := l.sessions(principal.Local(), audit.SessionFilter{}); len(list) != 1 || list[0].Title != "script_store" {
+		t.Errorf("a saved script: %+v", list)
+	}
+	call(t.Context(), "", "approval_decide", false)
+	if list := l.sessions(principal.Local(), audit.SessionFilter{}); len(list) != 1 || list[0].Title != "script_store and 1 other request" {
+		t.Errorf("a decision too: %+v", list)
+	}
+	call(t.Context(), "files", "read", true)
+	if list := l.sessions(principal.Local(), audit.SessionFilter{}); len(list) != 1 || list[0].Steps != 3 || list[0].Title != "1 call to files" {
+		t.Errorf("a tool that somebody tried: %+v", list)
+	}
+}
+
 // TestCallsOfACall checks that calls know what made them, that waiting is counted, and that
 // calls of call_tool are shown as what they call.
 func TestCallsOfACall(t *testing.T) {

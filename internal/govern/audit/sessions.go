@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -108,13 +109,21 @@ func (s *Session) settle() {
 	server, others := strings.CutSuffix(s.Server, "+")
 	switch {
 	case s.Title != "":
+	case server == "" && s.Steps == 1:
+		s.Title = s.firstTool()
 	case server == "":
-		s.Title = plural.Count(int(s.Steps), "request")
+		s.Title = s.firstTool() + " and " + plural.Count(int(s.Steps)-1, "other request")
 	case others:
 		s.Title = plural.Count(int(s.Calls), "call") + " to " + server + " and others"
 	default:
 		s.Title = plural.Count(int(s.Calls), "call") + " to " + server
 	}
+}
+
+// firstTool is what was called first, as the session is found by it.
+func (s *Session) firstTool() string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(s.words, "\n"), "\n")
+	return cmp.Or(first, "requests")
 }
 
 // Step is an entry of a session, as people read it.

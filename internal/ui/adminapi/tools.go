@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -45,7 +46,8 @@ type ListedTool struct {
 	Description string `json:"description"` // its beginning
 	Tokens      int    `json:"tokens"`
 	ReadOnly    bool   `json:"read_only,omitempty"`
-	Destructive bool   `json:"destructive,omitempty"` // it may overwrite or delete: its server does not say otherwise
+	Destructive bool   `json:"destructive,omitempty"` // its server says that it may overwrite or delete
+	Unmarked    bool   `json:"unmarked,omitempty"`    // its server does not say whether it reads, writes or deletes
 	Original    string `json:"original,omitempty"`    // the server's name of a tool that was renamed
 	Exposed     bool   `json:"exposed,omitempty"`     // clients see it directly
 }
@@ -129,9 +131,13 @@ func (t Tools) named(ctx context.Context, name string) (ListedTool, error) {
 const maxBrief = 200
 
 func listed(info *tool.Info, s upstreamset.ToolSettings) ListedTool {
+	notes, _ := rawjson.Get(info.Raw, "annotations")
+	_, saysReads := rawjson.Get(notes, "readOnlyHint")
+	_, saysDeletes := rawjson.Get(notes, "destructiveHint")
 	return ListedTool{
 		Name: info.Ref.String(), Title: info.Title, Description: builtin.Brief(info.Description, maxBrief), Tokens: builtin.ListedTokens([]tool.Info{*info}),
-		ReadOnly: info.Hints.ReadOnly, Destructive: !info.Hints.ReadOnly && !info.Hints.NonDestructive, Original: info.Original, Exposed: exposes(s, info),
+		ReadOnly: info.Hints.ReadOnly, Destructive: saysDeletes && !info.Hints.ReadOnly && !info.Hints.NonDestructive, Unmarked: !info.Hints.ReadOnly && !saysReads && !saysDeletes,
+		Original: info.Original, Exposed: exposes(s, info),
 	}
 }
 

@@ -2,6 +2,7 @@ package adminapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -18,14 +19,19 @@ import (
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
-// twoTools are the tools of the servers files and fixed, and one of our own.
+// twoTools are the tools of the servers files and fixed, and one of our own. What removes says so
+// at fixed.
 type twoTools struct{}
 
 func (twoTools) Tools(context.Context) ([]tool.Info, error) {
 	list := []tool.Info{{Ref: tool.Ref{Name: "own"}, Description: "Ours."}}
 	for _, space := range []string{"files", "fixed"} {
 		for _, name := range []string{"list", "remove"} {
-			list = append(list, tool.Info{Ref: tool.Ref{Space: space, Name: name}, Description: "Does it.\n\nAt length.", Input: []byte(`{"type":"object"}`), Hints: tool.Hints{ReadOnly: name == "list"}})
+			raw := json.RawMessage(`{}`)
+			if space == "fixed" && name == "remove" {
+				raw = json.RawMessage(`{"annotations":{"destructiveHint":true}}`)
+			}
+			list = append(list, tool.Info{Raw: raw, Ref: tool.Ref{Space: space, Name: name}, Description: "Does it.\n\nAt length.", Input: []byte(`{"type":"object"}`), Hints: tool.Hints{ReadOnly: name == "list"}})
 		}
 	}
 	return list, nil
@@ -92,6 +98,19 @@ func TestToolsAreListedByServer(t *testing.T) {
 		t.Errorf("named: %v", named)
 	}
 	expect(t, s, http.StatusNotFound, "GET", "/api/v1/tools?name=fixed.other", "")
+}
+
+// TestToolsSayWhatTheirServersSay checks that a tool whose server says nothing is not shown as one
+// that deletes.
+func TestToolsSayWhatTheirServersSay(t *testing.T) {
+	t.Parallel()
+	s, _ := toolServer(t)
+	for name, want := range map[string][3]any{"fixed.list": {true, nil, nil}, "fixed.remove": {nil, true, nil}, "files.remove": {nil, nil, true}} {
+		said := expect(t, s, http.StatusOK, "GET", "/api/v1/tools?name="+name, "")
+		if got := [3]any{said["read_only"], said["destructive"], said["unmarked"]}; got != want {
+			t.Errorf("%s reads, deletes, does not say: %v", name, got)
+		}
+	}
 }
 
 func TestToolsAreChanged(t *testing.T) {

@@ -18,6 +18,7 @@ export interface ListedTool {
   tokens: number
   read_only?: boolean
   destructive?: boolean
+  unmarked?: boolean
   original?: string
   exposed?: boolean
 }

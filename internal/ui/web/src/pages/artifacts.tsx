@@ -250,7 +250,7 @@ function OneArtifact({ id }: { id: string }) {
 
 /** Queries the artifact graph, with the tool that scripts and agents use. */
 async function query(text: string, variables: Record<string, string>, signal: AbortSignal): Promise<Related[]> {
-  const found = await call<{ results: Related[] }>('call_tool', { name: 'hootenanny.graph_query', arguments: { query: text, variables, limit: 200 } }, signal)
+  const found = await call<{ results: Related[] }>('call_tool_read', { name: 'hootenanny.graph_query', arguments: { query: text, variables, limit: 200 } }, signal)
   return found.results ?? []
 }
 

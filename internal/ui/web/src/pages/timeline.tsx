@@ -39,16 +39,19 @@ interface View extends Transport {
   markers: Marker[]
 }
 
-function tool<T>(name: string, args: Record<string, unknown>, signal?: AbortSignal): Promise<T> {
-  return call<T>('call_tool', { name: `hootenanny.${name}`, arguments: args }, signal)
+function tool<T>(name: string, args: Record<string, unknown>, how = 'call_tool', signal?: AbortSignal): Promise<T> {
+  return call<T>(how, { name: `hootenanny.${name}`, arguments: args }, signal)
 }
+
+/** What the page shows without being asked. */
+const read = <T,>(name: string, args: Record<string, unknown>, signal: AbortSignal) => tool<T>(name, args, 'call_tool_read', signal)
 
 const fallback = 'default'
 
 /** A project of the music tools: its regions and markers, and a transport that is heard. */
 export function Timeline({ rest }: { rest: string }) {
   const project = rest || fallback
-  const { data, error } = useData((s) => tool<{ projects: { project: string }[] }>('garden_projects', {}, s), [], ['transport.'])
+  const { data, error } = useData((s) => read<{ projects: { project: string }[] }>('garden_projects', {}, s), [], ['transport.'])
   if (error && !data) return <section class="panel"><p class="bad">{error.message}</p><Hint>The timeline needs the music tools: start the server with `--music`, or set `enabled = true` in `[music]`.</Hint></section>
   const names = [...new Set([fallback, project, ...(data?.projects ?? []).map((p) => p.project)])].sort()
   const choice = (
@@ -63,7 +66,7 @@ export function Timeline({ rest }: { rest: string }) {
 }
 
 function Project({ name, choice }: { name: string; choice: ComponentChildren }) {
-  const { data, error, reload } = useData((s) => tool<View>('garden_query', { project: name }, s), [name], ['transport.'], (e) => e.data.project === name, 3000)
+  const { data, error, reload } = useData((s) => read<View>('garden_query', { project: name }, s), [name], ['transport.'], (e) => e.data.project === name, 3000)
   const playback = useMemo(() => new Playback((message) => notify('bad', message)), [])
   const anchor = useRef<Anchor>({ beat: 0, at: 0, tempo: 120, playing: false })
   const [shown, setShown] = useState<Transport>()

@@ -62,9 +62,9 @@ const listGlobals: Record<'lua' | 'javascript', string> = {
   javascript: 'return Object.fromEntries(Object.keys(globalThis).map(k => [k, typeof globalThis[k] === "function" ? "function" : String(JSON.stringify(globalThis[k])).slice(0, 80)]))',
 }
 
-/** The variables of a session that a new session does not have. */
+/** The variables of a session that a new session does not have. They are read in copies. */
 export async function globals(language: Language, session: string): Promise<Record<string, string>> {
-  const load = async (session_id?: string) => ((await evaluate({ code: listGlobals[ranAs(language)], language, session_id })).result ?? {}) as Record<string, string>
+  const load = async (session_id?: string) => ((await preview({ code: listGlobals[ranAs(language)], language, session_id })).result ?? {}) as Record<string, string>
   const [fresh, now] = await Promise.all([load(), load(session)])
   return Object.fromEntries(Object.entries(now).filter(([k]) => !(k in fresh)).sort())
 }
