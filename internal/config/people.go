@@ -42,6 +42,7 @@ type Identity struct {
 type Role struct {
 	Scopes     []string `toml:"scopes,omitempty" words:"scopes" help:"its scopes: admin, org, chat, mcp, read, metrics"`
 	Tools      []string `toml:"tools,omitempty" help:"the only tools, as namespace.tool or the name of one of our tools; * matches any text"`
+	Set        string   `toml:"set,omitempty" help:"the set of tools it is limited to, at every address; docs/sets.md"`
 	Rate       int      `toml:"rate,omitempty" help:"how many requests a minute, to each node"`
 	Concurrent int      `toml:"concurrent,omitempty" help:"how many tool calls at a time, on each node"`
 	Budget     int      `toml:"budget,omitempty" help:"how many tool calls a day"`
@@ -56,7 +57,7 @@ type People struct {
 func (c *Config) PeopleRoles() people.Roles {
 	more := people.Roles{}
 	for name, role := range c.Roles {
-		r := people.Role{Tools: role.Tools, Limits: principal.Limits{Rate: role.Rate, Concurrent: role.Concurrent, Budget: role.Budget}}
+		r := people.Role{Tools: role.Tools, Set: role.Set, Limits: principal.Limits{Rate: role.Rate, Concurrent: role.Concurrent, Budget: role.Budget}}
 		for _, scope := range role.Scopes {
 			r.Scopes = append(r.Scopes, principal.Scope(scope))
 		}

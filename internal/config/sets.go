@@ -24,7 +24,7 @@ type Set struct {
 
 var setName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
-// checkSets checks the sets, and that those of keys exist.
+// checkSets checks the sets, and that those of keys and roles exist.
 func (c *Config) checkSets() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Sets)) {
 		if !setName.MatchString(name) {
@@ -34,11 +34,19 @@ func (c *Config) checkSets() error {
 			return fault.New(fault.Config, "sets.%s: it has no tools", name).WithHint(`name them as in tools = ["brave.*", "notes.search"]`)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
-		if set := c.Keys[name].Set; set != "" {
-			if err := c.CheckSet(set); err != nil {
-				return fault.Wrap(fault.Config, err, "keys.%s", name)
-			}
+	bound := map[string]string{}
+	for name, key := range c.Keys {
+		bound["keys."+name] = key.Set
+	}
+	for name, role := range c.Roles {
+		bound["roles."+name] = role.Set
+	}
+	for _, name := range slices.Sorted(maps.Keys(bound)) {
+		if bound[name] == "" {
+			continue
+		}
+		if err := c.CheckSet(bound[name]); err != nil {
+			return fault.Wrap(fault.Config, err, "%s", name)
 		}
 	}
 	return nil

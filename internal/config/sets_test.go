@@ -18,6 +18,8 @@ func TestSets(t *testing.T) {
 		"[sets.A]\ntools = [\"*\"]":                                                  "part of its address",
 		"[sets.a]\ntools = [\"*\"]\nmenu = \"all\"":                                  "menu",
 		"[sets.research]\ntools = [\"*\"]\n[keys.k]\nenv = \"K\"\nset = \"reserch\"": "did you mean research?",
+		"[sets.a]\ntools = [\"*\"]\n[roles.r]\nscopes = [\"mcp\"]\nset = \"a\"":      "",
+		"[roles.r]\nscopes = [\"mcp\"]\nset = \"b\"":                                 "roles.r",
 	} {
 		_, err := config.Load(config.Sources{File: configtest.WriteFile(t, text), Env: config.Environment{"HOME": t.TempDir(), "K": "key"}})
 		if got := fault.HintOf(err); err == nil != (want == "") || err != nil && !strings.Contains(err.Error()+got, want) {

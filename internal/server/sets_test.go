@@ -14,10 +14,14 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// startSets is a server with two servers, a set of one tool of each kind, and a key bound to it.
+// startSets is a server with two servers, a set of one tool of each kind, and a key and a role
+// bound to it.
 func startSets(t *testing.T) (file, url string, srv *Server) {
 	t.Helper()
-	file = configtest.WriteFile(t, fmt.Sprintf(`
+	file = configtest.WriteFile(t, withPeople+fmt.Sprintf(`
+[roles.author]
+scopes = ["chat", "mcp", "read"]
+set = "reads"
 [upstreams.crm]
 url = %q
 [upstreams.web]
@@ -49,8 +53,8 @@ scopes = ["mcp"]
 // within it.
 func TestSetsNarrowEverything(t *testing.T) {
 	t.Parallel()
-	_, url, _ := startSets(t)
-	some := keyClient{t, url, "some-token"}
+	_, url, srv := startSets(t)
+	some, ann := keyClient{t, url, "some-token"}, newPerson(t, url, srv, "ann").key("laptop", "mcp")
 	for path, want := range map[string]string{
 		"/mcp/sets/reads":             `"name":"search_tools"`,
 		"/mcp/sets/reads?menu=direct": `"name":"crm__get_customer"`,
@@ -65,8 +69,10 @@ func TestSetsNarrowEverything(t *testing.T) {
 	if _, text := some.rpc("/mcp/sets/listed", "tools/list", ""); !strings.Contains(text, `"job_list"`) {
 		t.Errorf("a tool of ours that the set names is not listed: %s", text)
 	}
-	for _, within := range []struct{ key, path string }{{"some", "/mcp/sets/reads"}, {"bound", "/mcp"}, {"bound", "/mcp/sets/listed"}} {
-		c := keyClient{t, url, within.key + "-token"}
+	for _, within := range []struct{ key, path string }{
+		{"some-token", "/mcp/sets/reads"}, {"bound-token", "/mcp"}, {"bound-token", "/mcp/sets/listed"}, {ann, "/mcp"}, {ann, "/mcp/sets/listed"},
+	} {
+		c := keyClient{t, url, within.key}
 		for params, want := range map[string]string{
 			`"name":"call_tool","arguments":{"name":"crm.get_customer"}`:                                                               secretCard,
 			`"name":"call_tool","arguments":{"name":"crm.post"}`:                                                                       "no tool",
@@ -156,7 +162,7 @@ resources = ["notes.*"]
 func TestSetThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	file, url, srv := startSets(t)
-	bound := keyClient{t, url, "bound-token"}
+	clients := []keyClient{{t, url, "bound-token"}, {t, url, newPerson(t, url, srv, "ann").key("laptop", "mcp")}}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -168,15 +174,17 @@ func TestSetThatIsDeleted(t *testing.T) {
 	if _, err := srv.Reload(t.Context()); err != nil { // keys are read at the start
 		t.Fatal(err)
 	}
-	if _, text := bound.rpc("/mcp", "tools/list", ""); !strings.Contains(text, `"tools":[]`) {
-		t.Errorf("it lists %s", text)
-	}
-	for _, path := range []string{"/mcp/sets/reads", "/mcp/sets/listed", "/mcp/crm"} {
-		if status, text := bound.rpc(path, "tools/list", ""); status != http.StatusNotFound {
-			t.Errorf("%s: %d %s", path, status, text)
+	for _, bound := range clients {
+		if _, text := bound.rpc("/mcp", "tools/list", ""); !strings.Contains(text, `"tools":[]`) {
+			t.Errorf("%s lists %s", bound.token, text)
 		}
-	}
-	if _, text := bound.rpc("/mcp", "tools/call", `"name":"call_tool","arguments":{"name":"crm.get_customer"}`); strings.Contains(text, secretCard) {
-		t.Errorf("it calls %s", text)
+		for _, path := range []string{"/mcp/sets/reads", "/mcp/sets/listed", "/mcp/crm"} {
+			if status, text := bound.rpc(path, "tools/list", ""); status != http.StatusNotFound {
+				t.Errorf("%s at %s: %d %s", bound.token, path, status, text)
+			}
+		}
+		if _, text := bound.rpc("/mcp", "tools/call", `"name":"call_tool","arguments":{"name":"crm.get_customer"}`); strings.Contains(text, secretCard) {
+			t.Errorf("%s calls %s", bound.token, text)
+		}
 	}
 }

@@ -243,7 +243,7 @@ func (s *Store) principal(p Person, org string) (principal.Principal, error) {
 	rights := s.options.Roles.rights(p.Memberships[at].Roles)
 	return principal.Principal{
 		ID: principal.PersonID(p.ID, org), Name: p.Name, Org: org, User: p.ID,
-		Scopes: rights.Scopes, Tools: rights.Tools, Limits: rights.Limits,
+		Scopes: rights.Scopes, Tools: rights.Tools, Set: rights.Set, Limits: rights.Limits,
 	}, nil
 }
 
@@ -302,9 +302,11 @@ func (s *Store) Restrict(key principal.Principal, person string) (principal.Prin
 	if err != nil {
 		return now, err
 	}
-	who := now.ByKey(key.Name)
-	who.Scopes, who.Namespaces, who.KeyLimits, who.Expires, who.Set = Limit(key.Scopes, now), key.Namespaces, key.Limits, key.Expires, key.Set
+	who := now.ByKey(key.Name).InSet(key.Set)
+	who.Scopes, who.Namespaces, who.KeyLimits, who.Expires = Limit(key.Scopes, now), key.Namespaces, key.Limits, key.Expires
 	switch {
+	case key.Set != "" && key.Set != who.Set:
+		return principal.Anonymous(), fault.New(fault.Denied, "the key %s is for a set of tools that %s may not use", key.Name, p.Name)
 	case len(key.Tools) == 0:
 	case len(now.Tools) == 0:
 		who.Tools = key.Tools

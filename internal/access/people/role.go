@@ -11,6 +11,7 @@ import (
 type Role struct {
 	Scopes []principal.Scope
 	Tools  []string // the only tools, as in principal.Principal; empty: all
+	Set    string   // of tools
 	Limits principal.Limits
 }
 
@@ -42,7 +43,7 @@ func (r Roles) Names() []string { return slices.Sorted(maps.Keys(r)) }
 // rights returns what somebody with several roles may do: everything that one of them
 // permits. A role that does not exist any more permits nothing.
 func (r Roles) rights(names []string) (all Role) {
-	free, limits := false, []principal.Limits{}
+	reaching, limits := []Role{}, []principal.Limits{}
 	for _, name := range names {
 		role, ok := r[name]
 		if !ok {
@@ -54,17 +55,33 @@ func (r Roles) rights(names []string) (all Role) {
 			}
 		}
 		limits = append(limits, role.Limits)
-		if !role.reachesTools() {
-			continue // that it restricts no tools means nothing
+		if role.reachesTools() { // that another restricts no tools means nothing
+			reaching = append(reaching, role)
 		}
-		free = free || len(role.Tools) == 0
-		all.Tools = append(all.Tools, role.Tools...)
 	}
-	if free {
-		all.Tools = nil
-	}
+	all.Tools, all.Set = toolsOf(reaching)
 	all.Limits = widest(limits)
 	return all
+}
+
+// toolsOf returns the tools that somebody with several roles may use, nil for all, and the set
+// that they are within. Nobody is within two sets, and with a role without one within none: the
+// tools of another role must not be all those outside of its set.
+func toolsOf(roles []Role) (tools []string, set string) {
+	free := slices.DeleteFunc(slices.Clone(roles), func(r Role) bool { return r.Set != "" })
+	switch {
+	case len(free) > 0:
+		roles = free
+	case len(roles) > 0:
+		roles, set = roles[:1], roles[0].Set
+	}
+	for _, role := range roles {
+		if len(role.Tools) == 0 {
+			return nil, set
+		}
+		tools = append(tools, role.Tools...)
+	}
+	return tools, set
 }
 
 // reachesTools reports whether somebody can call tools with the role.
