@@ -46,7 +46,7 @@ func TestFollowedJobOutlivesItsServer(t *testing.T) {
 		"back soon": {gone: 20, stdout: "42\n", stderr: "the server does not answer; waiting for it\njob e5aa8e62 complete"},
 		"gone": {
 			gone: 1000, status: exitStatus(exitServerGone),
-			stderr: "the server does not answer; waiting for it\njob e5aa8e62 continues when the server is back: `luanette job follow e5aa8e62`\n",
+			stderr: "the server does not answer; waiting for it\njob e5aa8e62 continues when the server is back: `luanette job follow e5aa8e62 --data elsewhere`\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,8 @@ func TestFollowedJobOutlivesItsServer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var stdout, stderr bytes.Buffer
 				proc := &process{Stdout: &stdout, Stderr: &stderr}
-				err := (&runningFlags{}).follow(t.Context(), proc, &brokenServer{gone: of.gone}, "e5aa8e62-0000")
+				folder := "elsewhere"
+				err := (&runningFlags{settingFlags: settingFlags{Data: &folder}}).follow(t.Context(), proc, &brokenServer{gone: of.gone}, "e5aa8e62-0000")
 				if !errors.Is(err, of.status) || stdout.String() != of.stdout || !strings.HasPrefix(stderr.String(), of.stderr) {
 					t.Errorf("%v, stdout %q, stderr %q", err, &stdout, &stderr)
 				}

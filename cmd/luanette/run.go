@@ -420,6 +420,9 @@ func (f *runningFlags) command(words string) string {
 	if f.Config != "" {
 		line += " --config " + f.Config
 	}
+	if f.Data != nil {
+		line += " --data " + *f.Data
+	}
 	if f.Server != "" {
 		line += " --server " + f.Server
 	}

@@ -138,6 +138,7 @@ func TestResult(t *testing.T) {
 		"BigInt is an integer":        {"[10n ** 20n, {n: -5n}]", `[100000000000000000000,{"n":-5}]`},
 		"BigInt with own toJSON":      {"BigInt.prototype.toJSON = function () { return 'big' }; 1n", `"big"`},
 		"undefined in data":           {"({a: undefined, b: [undefined, null]})", `{"b":[null,null]}`},
+		"bytes":                       {"[new Uint8Array([1, 255]), new Uint8Array([1, 255]).buffer]", `["Af8=","Af8="]`},
 		"dates":                       {"new Date(0)", `"1970-01-01T00:00:00.000Z"`},
 		"unicode":                     {"'ä€😀\\u2028'", "\"ä€😀\u2028\""},
 		"lone surrogate":              {"'\\ud800'", `"\ud800"`},

@@ -6,13 +6,13 @@
 
   const { bind, call: invoke } = Function.prototype;
   const uncurry = bind.bind(invoke); // uncurry(method)(receiver, ...args)
-  const { ownKeys, getPrototypeOf, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
+  const { ownKeys, getPrototypeOf, setPrototypeOf, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
   const reflect = { __proto__: null, get: Reflect.get, has: Reflect.has, set: Reflect.set, ownKeys, getOwnPropertyDescriptor, defineProperty, deleteProperty };
   const { create, freeze } = Object;
   const { isArray } = Array;
   const { isFinite, isSafeInteger } = Number;
   const { parse, stringify, rawJSON } = JSON;
-  const { Promise, Proxy, Error, TypeError, BigInt, String, Symbol, Map, Set, Date, RegExp, Uint8Array } = globalThis;
+  const { Promise, Proxy, Error, TypeError, BigInt, String, Symbol, Map, Set, Date, RegExp, Uint8Array, ArrayBuffer } = globalThis;
   const { encodeURIComponent, parseInt } = globalThis;
   const wellFormed = uncurry(String.prototype.toWellFormed);
   const subarray = uncurry(Uint8Array.prototype.slice);
@@ -43,7 +43,7 @@
 
   // ---- values as JSON: integers stay integers, also those beyond 2^53; maps are objects,
   // sets are arrays and bytes are base64 text, because an empty object or one with a number
-  // for each byte helps nobody
+  // for each byte helps nobody; a promise is an error for the same reason
 
   function bigToJSON() { return rawJSON(bigText(this)); }
 
@@ -60,6 +60,10 @@
   } }.toJSON);
 
   hide(Uint8Array.prototype, 'toJSON', { toJSON() { return toBase64(this); } }.toJSON);
+
+  hide(ArrayBuffer.prototype, 'toJSON', { toJSON() { return toBase64(new Uint8Array(this)); } }.toJSON);
+
+  hide(Promise.prototype, 'toJSON', { toJSON() { throw new TypeError('a promise has no value before it is awaited'); } }.toJSON);
 
   // JSON would have null in place of a number that is none.
   const refuseNaN = (key, value) => {
@@ -177,14 +181,26 @@
     return error;
   }
 
+  // What a call returns has no property of its result: to read one is to forget await, and
+  // undefined would not tell.
+  const unawaited = new Proxy(create(Promise.prototype), {
+    __proto__: null,
+    get(object, key, promise) {
+      if (typeof key === 'symbol' || reflect.has(object, key)) return reflect.get(object, key, promise);
+      throw new TypeError("cannot read property '" + key + "' of a promise");
+    },
+  });
+
   function callAsync(name, args) {
     const error = new Error();
-    return new Promise((resolve, reject) => {
+    const promise = new Promise((resolve, reject) => {
       const id = ++last;
       const refused = hostCall(id, name, packed(args));
       if (refused !== undefined) reject(blame(error, refused, name));
       else pending[id] = { resolve, reject, error, name };
     });
+    setPrototypeOf(promise, unawaited);
+    return promise;
   }
 
   function callSync(name, args) {

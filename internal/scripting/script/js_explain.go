@@ -215,6 +215,10 @@ func (e *Error) suggestAwait(ctx context.Context, r *Runner, q Request) bool {
 		e.hint(fmt.Sprintf("A call returns a promise: write (await %s(…))", m[1]))
 		return true
 	}
+	if strings.HasSuffix(e.Message, " of a promise") {
+		e.hint("Write await before the call that returned it")
+		return true
+	}
 	return false
 }
 
