@@ -70,9 +70,10 @@ $(BIN): $(SOURCES) $(wildcard $(WEB)/dist/assets/*)
 LONG := 30m
 
 .PHONY: test
+# Under the race detector tests would starve beside a browser.
 test: ## Install what tests need and run all of them; ARGS="./PACKAGE -run=NAME" runs some of one package
 	@$(MAKE) --no-print-directory -j3 servers system build # two of them wait for the network
-	$(if $(ARGS),go test -timeout $(LONG) $(ARGS),go run ./tools/testrun $(if $(RACE),-limit 15m -race "$(RACED)") -also "$(MAKE) browser" -- -vet=off -timeout=$(LONG) ./...)
+	$(if $(ARGS),go test -timeout $(LONG) $(ARGS),go run ./tools/testrun $(if $(RACE),-limit 15m -race "$(RACED)" -then,-also) "$(MAKE) browser" -- -vet=off -timeout=$(LONG) ./...)
 
 # The headless shell takes a third less processor time than all of Chromium.
 CHROMIUM = $(shell command -v chromium-headless-shell || command -v chromium)

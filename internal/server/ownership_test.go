@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"io/fs"
 	"net/http"
@@ -190,7 +191,8 @@ func TestSubscriptionsSayWhose(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		name := strings.TrimPrefix(filepath.ToSlash(path), "../")
-		if subscribes.Match(text) && programsOwn[name] == "" {
+		// Few files subscribe at all: the expression is slow under the race detector.
+		if bytes.Contains(text, []byte("Subscribe(")) && subscribes.Match(text) && programsOwn[name] == "" {
 			t.Errorf("%s subscribes to events of all owners: use SubscribeAs, or say in programsOwn why others see nothing of them", name)
 		}
 		return err

@@ -1,6 +1,6 @@
 // Command testrun runs `go test` and shows how far it is:
 //
-//	testrun [-limit 5m] [-race "PACKAGES"] [-also COMMAND] -- [FLAGS OF GO TEST] PACKAGES
+//	testrun [-limit 5m] [-race "PACKAGES"] [-also COMMAND] [-then COMMAND] -- [FLAGS OF GO TEST] PACKAGES
 //
 // It prints a line for each package, what is running when nothing ended for a while, and at
 // the end what failed and how to run that alone. A test that runs longer than the limit
@@ -28,16 +28,17 @@ func main() {
 	limit := flag.Duration("limit", 5*time.Minute, "how long one test may run")
 	race := flag.String("race", "", "packages that run under the race detector, the others without it")
 	also := flag.String("also", "", "a command of the shell that runs at the same time, because tests also wait")
+	then := flag.String("then", "", "a command of the shell that runs after the tests, whether they fail or not")
 	flag.Parse()
 	r := newReport(os.Stdout, *limit)
-	if err := run(r, strings.Fields(*race), *also, flag.Args()); err != nil {
+	if err := run(r, strings.Fields(*race), *also, *then, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
 }
 
-// run runs the tests and the other command, and returns an error when one of them failed.
-func run(r *report, race []string, also string, args []string) error {
+// run runs the tests and the other commands, and returns an error when one of them failed.
+func run(r *report, race []string, also, then string, args []string) error {
 	split := len(args)
 	for split > 0 && !strings.HasPrefix(args[split-1], "-") {
 		split--
@@ -64,6 +65,9 @@ func run(r *report, race []string, also string, args []string) error {
 		problem = errors.Join(problem, goTest(r, []string{"CGO_ENABLED=1"}, append([]string{"-race", "-gcflags=modernc.org/...=-race=false"}, flags...), raced))
 	}
 	other.Wait()
+	if then != "" {
+		failed = errors.Join(failed, r.pass(then))
+	}
 	return errors.Join(problem, failed, r.summary())
 }
 
