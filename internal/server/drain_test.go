@@ -3,7 +3,9 @@ package server
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -58,6 +60,46 @@ func TestAnswersAreWrittenBeforeTheServerEnds(t *testing.T) {
 		if got := <-outcomes; !strings.HasPrefix(got, fmt.Sprint(http.StatusOK)) || !strings.Contains(got, `"one two"`) {
 			t.Errorf("answered %s", got)
 		}
+	}
+	<-ended
+}
+
+// TestCallsEndBeforeTheServer stops a server while a program that does not speak MCP makes a call.
+func TestCallsEndBeforeTheServer(t *testing.T) {
+	t.Parallel()
+	called, answer := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(called)
+		select {
+		case <-answer:
+		case <-r.Context().Done():
+		}
+		fmt.Fprint(w, "at last")
+	}))
+	defer slow.Close()
+	address := strings.TrimPrefix(slow.URL, "http://")
+	url, _, end := startStoppable(t, config.Sources{Flags: map[string]string{"scripts.http_hosts": address}})
+	answers := make(chan string, 1)
+	go func() {
+		answer, err := httpjsontest.Client.Post(url+"/tools/lua_eval", "application/json", strings.NewReader(fmt.Sprintf(`{"code":"return http.get('%s').body"}`, slow.URL)))
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		defer answer.Body.Close()
+		body, _ := io.ReadAll(answer.Body) // what is missing fails below
+		answers <- answer.Status + " " + string(body)
+	}()
+	<-called
+	ended := make(chan struct{})
+	go func() { defer close(ended); end() }()
+	clocktest.Await(t, func() bool { // the server has begun to refuse calls
+		answer, _ := httpjsontest.Read(t, http.MethodPost, url+"/tools/job_list", "{}")
+		return answer.StatusCode == http.StatusServiceUnavailable
+	})
+	close(answer)
+	if got := <-answers; !strings.HasPrefix(got, "200") || !strings.Contains(got, "at last") {
+		t.Errorf("the call that was under way: %s", got)
 	}
 	<-ended
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/offers"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/tools/toolset"
+	"github.com/luanette/luanette/internal/ui/toolsapi"
 	"github.com/luanette/luanette/internal/ui/web"
 )
 
@@ -32,13 +33,14 @@ import (
 type endpoints struct {
 	hub       *hub.Hub
 	dashboard *web.Server
+	toolsAPI  *toolsapi.Server // for programs that do not speak MCP
 	setup     *setup.Service
 	erasure   *erasure.Service // nil if nobody can sign in
 	chats
 }
 
 func openEndpoints(ctx context.Context, in *parts) (*endpoints, error) {
-	e := &endpoints{dashboard: newDashboard(in), hub: newHub(in)} //nolint:contextcheck // what they watch lives as long as the server
+	e := &endpoints{dashboard: newDashboard(in), hub: newHub(in), toolsAPI: newToolsAPI(in)} //nolint:contextcheck // what they watch lives as long as the server
 	e.setup = setup.For(in.config, in.options.Env, setup.Options{
 		Address: in.URL, Audit: in.audit.RecordAction, Current: in.current,
 		TryModel: func(ctx context.Context, m *config.ChosenModel) error {
@@ -56,6 +58,12 @@ func openEndpoints(ctx context.Context, in *parts) (*endpoints, error) {
 	}
 	e.erasure, err = openErasure(ctx, in)
 	return e, err
+}
+
+func newToolsAPI(in *parts) *toolsapi.Server {
+	return toolsapi.New(toolsapi.Options{
+		Tools: in.catalog, Version: in.options.Version, KeyRequired: in.auth.KeyRequired, Caller: caller,
+	})
 }
 
 // registerTools adds our own tools to the catalog.

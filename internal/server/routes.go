@@ -20,7 +20,6 @@ import (
 	"github.com/luanette/luanette/internal/ui/health"
 	"github.com/luanette/luanette/internal/ui/login"
 	"github.com/luanette/luanette/internal/ui/manual"
-	"github.com/luanette/luanette/internal/ui/toolsapi"
 	"github.com/luanette/luanette/internal/ui/web"
 )
 
@@ -32,7 +31,7 @@ func (srv *Server) routes() []principal.Route {
 		personal.API{Values: srv.personal, Audit: srv.audit.RecordAction}.Routes(),
 		srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), srv.setup.Routes(),
 		login.Routes(srv.loginService, srv.config.Browsers()), srv.loginService.OwnRoutes(srv.config.Browsers()), srv.oauthRoutes(),
-		debug.Routes(), srv.toolsAPI().Routes())
+		debug.Routes(), srv.toolsAPI.Routes())
 	if srv.chat != nil {
 		list = append(append(list, srv.chat.Routes()...), srv.openAI.Routes()...)
 	}
@@ -87,13 +86,6 @@ func (srv *Server) health() *health.Server {
 		Version: srv.options.Version, Node: srv.node.Name(), Started: srv.started, StartupDone: srv.settled, Draining: &srv.draining, Store: srv.store, Hub: srv.hub,
 		Upstreams: srv.upstreams.List, RestartNeeded: srv.restartNeeded, Operation: srv.operation,
 	}
-}
-
-// toolsAPI serves tools to programs that do not speak MCP.
-func (srv *Server) toolsAPI() *toolsapi.Server {
-	return toolsapi.New(toolsapi.Options{
-		Tools: srv.catalog, Version: srv.options.Version, KeyRequired: srv.auth.KeyRequired, Caller: caller,
-	})
 }
 
 // handler serves them.

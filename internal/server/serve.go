@@ -216,6 +216,11 @@ func (srv *Server) drain(ctx context.Context) {
 		})
 	}
 	all.Go(func() {
+		if left := srv.toolsAPI.Drain(ctx); left > 0 {
+			srv.log.WarnContext(ctx, "calls at /tools ended early", "count", left)
+		}
+	})
+	all.Go(func() {
 		if err := srv.hub.Close(ctx); err != nil {
 			srv.log.WarnContext(ctx, "calls ended early", "error", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
@@ -32,7 +33,13 @@ type Options struct {
 }
 
 // Server serves the tools.
-type Server struct{ options Options }
+type Server struct {
+	options Options
+
+	mu       sync.Mutex
+	underWay int           // calls
+	settled  chan struct{} // closed when none is left; nil before Drain
+}
 
 // New returns a server.
 func New(o Options) *Server {
@@ -42,7 +49,7 @@ func New(o Options) *Server {
 	if o.Caller == nil {
 		o.Caller = func(*http.Request) string { return "" }
 	}
-	return &Server{o}
+	return &Server{options: o}
 }
 
 // Routes are the server's paths and the scope that each requires. Our own tools and
@@ -108,8 +115,51 @@ func isUndone(approval json.RawMessage) bool {
 	return status == "pending" || status != "withdrawn" && !done && !isJob
 }
 
+// Drain refuses further calls, and waits for those under way until ctx ends. It returns how many
+// were left.
+func (s *Server) Drain(ctx context.Context) (left int) {
+	s.mu.Lock()
+	if s.settled == nil {
+		s.settled = make(chan struct{})
+		if s.underWay == 0 {
+			close(s.settled)
+		}
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.settled:
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.underWay
+}
+
+// begin reports whether a call may be made. If so, it ends with end.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.settled != nil {
+		return false
+	}
+	s.underWay++
+	return true
+}
+
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.underWay--; s.underWay == 0 && s.settled != nil {
+		close(s.settled)
+	}
+}
+
 // use calls a tool.
 func (s *Server) use(r *http.Request, ref tool.Ref, args json.RawMessage) (tool.View, error) {
+	if !s.begin() {
+		return tool.View{}, fault.New(fault.Unavailable, "server is shutting down")
+	}
+	defer s.end()
 	who := s.options.Caller(r)
 	caller := &tool.Caller{User: who}
 	if who != "" {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -105,6 +106,56 @@ func TestCalls(t *testing.T) {
 	if w := request(t, http.MethodPost, "/tools/tree/busy", "{}"); w.Code != 429 || w.Header().Get("Retry-After") != "2" {
 		t.Errorf("busy: %d %s", w.Code, w.Header())
 	}
+}
+
+// waiting is a tool that answers when it may.
+type waiting struct {
+	source
+	answer chan struct{}
+}
+
+func (w waiting) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	select {
+	case <-w.answer:
+		return w.source.Call(ctx, call)
+	case <-ctx.Done():
+		return tool.Result{}, context.Cause(ctx)
+	}
+}
+
+// TestDrain lets calls finish while a server stops, and refuses further ones.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tools := waiting{answer: make(chan struct{})}
+		s := New(Options{Tools: tools})
+		handler := principal.Unguarded(s.Routes())
+		call := func() *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/tools/tree/grow%2F%7Bit%7D", nil))
+			return w
+		}
+		answers, drained := make(chan int, 1), make(chan int, 1)
+		go func() { answers <- call().Code }()
+		synctest.Wait()
+		impatient, cancel := context.WithCancel(t.Context())
+		cancel()
+		if left := s.Drain(impatient); left != 1 {
+			t.Errorf("%d calls were left", left)
+		}
+		go func() { drained <- s.Drain(t.Context()) }()
+		synctest.Wait()
+		if w := call(); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "shutting down") {
+			t.Errorf("a call that came later: %d %s", w.Code, w.Body)
+		}
+		if len(drained) != 0 {
+			t.Error("a call that is under way is not awaited")
+		}
+		close(tools.answer)
+		if code, left := <-answers, <-drained; code != http.StatusOK || left != 0 {
+			t.Errorf("the call was answered with %d, %d calls were left", code, left)
+		}
+	})
 }
 
 func TestDefinitionsBecomeComponents(t *testing.T) {
