@@ -340,19 +340,25 @@ func (l *Log) Verify(ctx context.Context) ([]Verified, error) {
 	return l.Store.Verify(ctx)
 }
 
-// flushTimeout is how long a reader waits for entries to be written. Tests wait
-// longer.
-var flushTimeout = time.Second
+// flushTimeout is how long a reader waits for entries to be written: a busy machine needs
+// seconds. Tests wait longer.
+var flushTimeout = 10 * time.Second
+
+// failingTimeout is how long a reader waits if the last attempt to write has failed.
+const failingTimeout = time.Second
 
 // flush waits until what was recorded by now is written, so that a caller finds its
 // own entries.
 func (l *Log) flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
-	defer cancel()
-	stop := context.AfterFunc(ctx, l.wakeWaiting)
-	defer stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	enough := flushTimeout
+	if l.failure != nil {
+		enough = min(enough, failingTimeout)
+	}
+	ctx, cancel := context.WithTimeout(ctx, enough)
+	defer cancel()
+	defer context.AfterFunc(ctx, l.wakeWaiting)()
 	if l.settled < l.accepted {
 		l.signal()
 	}
