@@ -192,7 +192,7 @@ func liveState(t *testing.T, srv *Server) string {
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		modes = append(modes, fmt.Sprintf("%#v", specs[name]))
 	}
-	costs, err := srv.resources().ReadResource(t.Context(), "lua://tokens", nil)
+	pages, err := srv.menu.Tools(tool.WithApps(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func liveState(t *testing.T, srv *Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprint(quotas.CPUSeconds.Limit, rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), strings.Count(string(costs), `\"limit\": 0`), srv.log.Enabled(t.Context(), slog.LevelInfo),
+	return fmt.Sprint(quotas.CPUSeconds.Limit, rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), len(pages), srv.log.Enabled(t.Context(), slog.LevelInfo),
 		srv.catalog.Exposed().Pinned(t.Context(), "lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}),
 		srv.current().Registry, srv.current().Hooks, srv.current().Sets, srv.program("one")) // commands and requests read them each time
 }

@@ -456,6 +456,9 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(strings.Join(lines(text), " ")), " ")
 }
 
+// asWritten undoes what JSON escapes for HTML.
+var asWritten = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
+
 // quote writes a string literal of both languages, which contains nothing that ends a
 // line or a comment.
 func quote(text string) string {
@@ -463,7 +466,7 @@ func quote(text string) string {
 	if err != nil {
 		return `""`
 	}
-	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(raw))
+	return asWritten.Replace(string(raw))
 }
 
 // pascal makes a name for a type: "list-items" becomes ListItems.
