@@ -105,6 +105,18 @@ func (l *Loaded) OAuthKey(secrets secret.Finder) (secret.Text, error) {
 	return secret.New(strings.TrimSpace(string(text))), nil
 }
 
+// OAuthKeyProblem is why there is no key that encrypts tokens; nil if there is one, or a file will
+// be made for it.
+func (l *Loaded) OAuthKeyProblem(secrets secret.Finder) error {
+	if l.OAuth.Key == "" {
+		if own, err := l.ownDatabase(secrets); own || err != nil {
+			return err
+		}
+	}
+	_, err := l.OAuthKey(secrets)
+	return err
+}
+
 // BridgeSecret is the secret key with which tools are served over ZeroMQ; empty means
 // without security.
 func (l *Loaded) BridgeSecret(secrets secret.Finder) (string, error) {

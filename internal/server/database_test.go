@@ -27,6 +27,9 @@ func TestDatabaseByReference(t *testing.T) {
 			if srv.isShared() != tt.shared {
 				t.Errorf("isShared() = %v", !tt.shared)
 			}
+			if err := srv.config.OAuthKeyProblem(srv.secrets); (err == nil) == tt.shared {
+				t.Errorf("OAuthKeyProblem without oauth.key: %v", err)
+			}
 			if _, err := srv.config.OAuthKey(srv.secrets); (err == nil) == tt.shared {
 				t.Errorf("OAuthKey without oauth.key: %v", err)
 			}

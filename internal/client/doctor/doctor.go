@@ -68,7 +68,7 @@ type doctor struct {
 func Examine(ctx context.Context, o Options, report func(Finding)) {
 	d := &doctor{Options: o, report: report}
 	checks := []func(context.Context){
-		d.configuration, d.dataFolder, d.database, d.backups, d.keys, d.address, d.health, d.publicURL, d.certificate, d.authorities, d.providers, d.telemetry, d.clock,
+		d.configuration, d.dataFolder, d.database, d.backups, d.keys, d.address, d.health, d.publicURL, d.certificate, d.authorities, d.sealing, d.providers, d.telemetry, d.clock,
 		d.sandbox, d.upstreams, d.clients, d.programs,
 	}
 	if o.Server != "" {

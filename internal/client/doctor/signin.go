@@ -28,6 +28,17 @@ func (d *doctor) authorities(context.Context) {
 	d.ok(check, "%s", d.Config.CAFile)
 }
 
+// sealing checks that there is a key for what is stored encrypted: without one nobody can sign in,
+// or log in to an upstream.
+func (d *doctor) sealing(context.Context) {
+	if d.foreign || d.Config.OAuth.Key == "" && len(d.Config.Identity) == 0 {
+		return // the service has variables and files of its own; or nothing needs a key yet
+	}
+	if err := d.Config.OAuthKeyProblem(d.Config.SecretFinder(d.Env)); err != nil {
+		d.failed("oauth.key", err)
+	}
+}
+
 // providers asks the identity providers as a sign-in does, and finds our secrets there.
 func (d *doctor) providers(ctx context.Context) {
 	for _, p := range d.Config.SignInProviders(d.Config.SecretFinder(d.Env)) {

@@ -55,10 +55,11 @@ func TestSignInAndPublicURL(t *testing.T) {
 		"all is well": {"ca_file = %q\n" + file, config.Environment{"SECRET": "x"}, "/hub", []string{
 			"ok ca_file " + caFile, "ok identity corp " + at.URL + " answers; its redirect URI is " + at.URL + "/hub/signin/callback", "ok public_url " + at.URL + "/hub leads to a luanette",
 		}},
-		"unknown authority":      {"# %s\n" + file, config.Environment{"SECRET": "x"}, "/hub", []string{"problem identity corp fetch the metadata", "name the authority's PEM file with ca_file", "note public_url"}},
-		"no secret":              {"ca_file = %q\n" + file, nil, "/hub", []string{"problem identity corp", "SECRET"}},
-		"proxy changes the host": {"ca_file = %q\n" + file, config.Environment{"SECRET": "x"}, "/other", []string{"note public_url", "tells clients without a token another address"}},
-		"no file":                {"ca_file = \"missing-%s\"\n" + file, config.Environment{"SECRET": "x"}, "/hub", []string{"problem ca_file read ca_file", "problem identity corp read ca_file"}},
+		"unknown authority":         {"# %s\n" + file, config.Environment{"SECRET": "x"}, "/hub", []string{"problem identity corp fetch the metadata", "name the authority's PEM file with ca_file", "note public_url"}},
+		"no secret":                 {"ca_file = %q\n" + file, nil, "/hub", []string{"problem identity corp", "SECRET"}},
+		"no key for what is stored": {"oauth.key = \"${env:KEY}\"\n# %s\n" + file, config.Environment{"SECRET": "x"}, "/hub", []string{"problem oauth.key", "KEY"}},
+		"proxy changes the host":    {"ca_file = %q\n" + file, config.Environment{"SECRET": "x"}, "/other", []string{"note public_url", "tells clients without a token another address"}},
+		"no file":                   {"ca_file = \"missing-%s\"\n" + file, config.Environment{"SECRET": "x"}, "/hub", []string{"problem ca_file read ca_file", "problem identity corp read ca_file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			told = at.URL + c.told
