@@ -136,9 +136,15 @@ func (s *Service) Routes() []principal.Route {
 	}
 }
 
-// refuse shows an error to people.
+// refuse shows an error to people. What is wrong in the configuration is for the log only: whoever
+// asks is not known yet.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
-	s.options.Log.InfoContext(r.Context(), "not signed in", "path", r.URL.Path, "error", err)
+	if fault.CodeOf(err) == fault.Config {
+		s.options.Log.WarnContext(r.Context(), "nobody can sign in", "path", r.URL.Path, "error", err, "hint", fault.HintOf(err))
+		err = fault.New(fault.Config, "a setting that signing in needs is missing or wrong").WithHint("tell an administrator: the server's log and `luanette doctor` say which")
+	} else {
+		s.options.Log.InfoContext(r.Context(), "not signed in", "path", r.URL.Path, "error", err)
+	}
 	page.Write(w, status, problemPage, map[string]string{"Problem": err.Error(), "Hint": fault.HintOf(err), "SignIn": netguard.Base(r) + Path})
 }
 
