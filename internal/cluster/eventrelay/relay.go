@@ -22,7 +22,7 @@ const topic = "events"
 const (
 	batchDelay   = 100 * time.Millisecond // events are collected for this long
 	batchSize    = 256
-	startTimeout = 2 * time.Second // for the first notification
+	startTimeout = 10 * time.Second // for the first notification
 )
 
 // Node is the part of this node that the relay needs.

@@ -2,10 +2,13 @@
 package httpjsontest
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 )
 
 // Client is http.DefaultClient with connections of its own. Every httptest.Server that
@@ -14,11 +17,13 @@ import (
 var Client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 
 // Open sends a request and returns the response. Its body is closed at the end of the
-// test. headers alternates names and values; those with an empty value are omitted,
+// test, and ends after clocktest.Timeout, so that no test waits for ever. headers alternates names and values; those with an empty value are omitted,
 // and Host sets the host. A body is JSON unless the headers say otherwise.
 func Open(t testing.TB, method, url, body string, headers ...string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
+	t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
