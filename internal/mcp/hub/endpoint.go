@@ -125,7 +125,9 @@ func (e *endpoint) answer(ctx context.Context, req *request) (json.RawMessage, e
 	case wire.MethodSubscribe:
 		return e.subscribe(ctx, req)
 	case wire.MethodUnsubscribe:
-		req.session.unsubscribe(uriOf(req.params))
+		if !req.session.unsubscribe(uriOf(req.params)) {
+			e.forward(req.session, wire.Notification(wire.MethodUnsubscribe, req.params)) //nolint:contextcheck // in the background
+		}
 		return json.RawMessage("{}"), nil
 	}
 	if req.era == wire.Modern {

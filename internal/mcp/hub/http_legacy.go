@@ -125,6 +125,7 @@ func (s *session) notified(m wire.Message) bool {
 	switch m.Method {
 	case wire.NoteInitialized:
 		s.ready.Store(true)
+		return !s.loaded // the node that opened it waits for this
 	case wire.NoteCancelled:
 		if id, ok := rawjson.Get(m.Params, "requestId"); ok {
 			return s.cancel(requestID(id))

@@ -404,7 +404,7 @@ func (e *endpoint) notifyOfList(ctx context.Context, method string) {
 		different[key] = e.backend.listChanged(a.in(ctx), method)
 	}
 	e.backend.forgetLists(func(viewer string) bool { return !viewers[viewer] })
-	e.broadcast(method, nil, func(a *audience) bool { return different[a.audienceKey] })
+	e.broadcast(method, nil, func(a *audience) bool { return different[a.audienceKey] }) //nolint:contextcheck // in the background
 }
 
 // broadcast sends a notification to the sessions and listeners whom it is for.
@@ -418,6 +418,9 @@ func (e *endpoint) broadcast(method string, params json.RawMessage, isFor func(*
 	for _, s := range e.sessions.list() {
 		if s.wants(method, uri, params) && isFor(s.audience()) {
 			s.main.offer(message)
+			if method == wire.NoteResourceUpdated {
+				e.forwardUpdate(s, uri, note)
+			}
 		}
 	}
 	e.mu.Lock()

@@ -115,14 +115,31 @@ func (e *endpoint) forward(s *session, m wire.Message) {
 	if e.hub.opts.Nodes == nil {
 		return
 	}
-	c := remoteMessage{Place: e.name, Owner: e.owner, Who: s.who, Session: hashed(s.id), Message: m.Append(nil)}
+	e.hub.spawn(func(ctx context.Context) { e.sendToSession(ctx, s, m) })
+}
+
+// forwardUpdate tells the node where the client reads the session's stream, unless it does so
+// here, that a resource has changed. Changes while that node is being told are one.
+func (e *endpoint) forwardUpdate(s *session, uri string, note wire.Message) {
+	if e.hub.opts.Nodes == nil || s.Connected() || !s.beginUpdate(uri) {
+		return
+	}
 	e.hub.spawn(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
-		defer cancel()
-		if _, err := e.sendToNode(ctx, "", c); err != nil {
-			e.hub.log.DebugContext(ctx, "a message belongs to no node", "error", err)
+		e.sendToSession(ctx, s, note)
+		if s.endUpdate(uri) {
+			e.forwardUpdate(s, uri, note) //nolint:contextcheck // it has a time of its own
 		}
 	})
+}
+
+// sendToSession passes a message to the node where it belongs to the session.
+func (e *endpoint) sendToSession(ctx context.Context, s *session, m wire.Message) {
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
+	c := remoteMessage{Place: e.name, Owner: e.owner, Who: s.who, Session: hashed(s.id), Message: m.Append(nil)}
+	if _, err := e.sendToNode(ctx, "", c); err != nil {
+		e.hub.log.DebugContext(ctx, "a message belongs to no node", "error", err)
+	}
 }
 
 func hashed(id string) string {
@@ -156,13 +173,21 @@ func (h *Hub) HandleRemote(ctx context.Context, body []byte) (answer []byte, min
 }
 
 // deliverRemote delivers an answer or a notification to its session and tells whether the
-// session waited for it. Requests are not passed this way, since they need a principal.
+// session waited for it, or to its client. Requests are not passed this way, since they need a
+// principal.
 func (e *endpoint) deliverRemote(c remoteMessage, m wire.Message) bool {
 	for _, s := range e.sessions.list() {
 		switch {
 		case s.who != c.Who || hashed(s.id) != c.Session:
 		case m.IsResponse():
 			return s.deliver(m)
+		case m.Method == wire.MethodUnsubscribe:
+			return s.unsubscribe(uriOf(m.Params))
+		case m.Method == wire.NoteResourceUpdated:
+			if s.Connected() {
+				s.main.offer(m.Append(nil))
+			}
+			return s.Connected()
 		case m.IsNotification():
 			return s.notified(m)
 		}

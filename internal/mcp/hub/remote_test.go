@@ -3,6 +3,7 @@ package hub_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/npmtest"
@@ -73,7 +75,10 @@ func (t *cluster) Delete(context.Context, string) error { return nil }
 
 // serve makes a hub of the cluster.
 func (t *cluster) serve(test testing.TB, name string, source tool.Source) string {
-	opts := options(test, source)
+	return t.serveWith(test, name, options(test, source))
+}
+
+func (t *cluster) serveWith(test testing.TB, name string, opts hub.Options) string {
 	opts.SessionStore, opts.Nodes = t, clusterNode{t, name}
 	opts.Principal = func(r *http.Request) string { return r.Header.Get("User") }
 	h, url := serve(test, opts)
@@ -176,6 +181,67 @@ func TestAnswersReachTheNodeThatAsked(t *testing.T) {
 		default:
 		}
 	}
+}
+
+// released are things that tell when a subscription ends.
+type released struct {
+	things
+	ended chan struct{}
+}
+
+func (r released) Subscribe(context.Context, string) (release func(), err error) {
+	return func() { close(r.ended) }, nil
+}
+
+// TestNotificationsReachTheStreamAtAnotherNode reads a session's stream at the node that opened
+// it, while the other one gets what the client posts: that it is initialized, and to which
+// resource it subscribes. It unsubscribes where it reads.
+func TestNotificationsReachTheStreamAtAnotherNode(t *testing.T) {
+	t.Parallel()
+	all, toldA, toldB, offers := newCluster(), new(changes), new(changes), released{ended: make(chan struct{})}
+	serveTold := func(name string, told *changes) string {
+		opts := options(t, tools{})
+		opts.Offers, opts.Changes = offers, told.watch
+		return all.serveWith(t, name, opts)
+	}
+	a, b := serveTold("a", toldA), serveTold("b", toldB)
+	here := &client{t: t, url: a}
+	opened := here.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+wire.NewestLegacy+`","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	opened.Body.Close()
+	here.session = opened.Header.Get(wire.HeaderSession)
+	there := &client{t: t, url: b, session: here.session}
+	there.post(t.Context(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`).Body.Close()
+	r, err := httpjsontest.Client.Do(here.request(t.Context(), http.MethodGet, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, heard := events(t, r), make(chan struct{})
+	go func() {
+		defer close(heard)
+		for e, err := stream.Next(); err == nil && len(e.Data) == 0; e, err = stream.Next() {
+		}
+	}()
+	clocktest.Await(t, func() bool { // the other node passes on that the client is initialized
+		toldA.tell(wire.NoteElicitationComplete, json.RawMessage(`{"elicitationId":"e"}`))
+		select {
+		case <-heard:
+			return true
+		default:
+			return false
+		}
+	})
+	there.post(t.Context(), `{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"test://a"}}`).Body.Close()
+	toldB.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://b"}`))
+	toldB.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a"}`))
+	m := next(t, stream)
+	for m.Method == wire.NoteElicitationComplete {
+		m = next(t, stream)
+	}
+	if m.Method != wire.NoteResourceUpdated || string(m.Params) != `{"uri":"test://a"}` {
+		t.Errorf("the client got %s %s", m.Method, m.Params)
+	}
+	here.post(t.Context(), `{"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"test://a"}}`).Body.Close()
+	<-offers.ended
 }
 
 // authenticated serves a hub of the cluster; the header User names the principal.

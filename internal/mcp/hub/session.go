@@ -46,6 +46,7 @@ type session struct {
 	streams       []*stream // of requests, oldest first, for clients that reconnect
 	streamCount   int       // number of streams made
 	subscriptions map[string]func()
+	updates       map[string]bool // resources of whose change another node is being told; true: it changed again
 	tasks         map[string]bool // that the client is notified of; nil: none
 	isEnded       bool
 }
@@ -71,6 +72,7 @@ func newSession(ctx context.Context, ep *endpoint, who string, shared bool) *ses
 		calls:         map[wire.ID]*request{},
 		questions:     map[wire.ID]chan wire.Message{},
 		subscriptions: map[string]func(){},
+		updates:       map[string]bool{},
 	}
 	s.setID(rand.Text()) // 130 bits
 	s.identify(ctx)
@@ -227,14 +229,16 @@ func (s *session) subscribe(uri string, stop func()) bool {
 	return true
 }
 
-func (s *session) unsubscribe(uri string) {
+// unsubscribe tells whether the client was subscribed here.
+func (s *session) unsubscribe(uri string) bool {
 	s.mu.Lock()
-	stop := s.subscriptions[uri]
+	stop, ok := s.subscriptions[uri]
 	delete(s.subscriptions, uri)
 	s.mu.Unlock()
-	if stop != nil {
+	if ok {
 		stop()
 	}
+	return ok
 }
 
 func (s *session) isSubscribed(uri string) bool {
@@ -242,6 +246,25 @@ func (s *session) isSubscribed(uri string) bool {
 	defer s.mu.Unlock()
 	_, ok := s.subscriptions[uri]
 	return ok
+}
+
+// beginUpdate tells whether another node is to be told that a resource has changed: not while
+// it is told of an earlier change.
+func (s *session) beginUpdate(uri string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, told := s.updates[uri]
+	s.updates[uri] = told
+	return !told
+}
+
+// endUpdate tells whether the resource has changed since beginUpdate.
+func (s *session) endUpdate(uri string) (again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	again = s.updates[uri]
+	delete(s.updates, uri)
+	return again
 }
 
 // end ends the session with its streams, requests and subscriptions.
