@@ -2,31 +2,26 @@ package processes
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // chatLoadPerCore is how many threads per core compete with the server.
 const chatLoadPerCore = "LUANETTE_TEST_LOAD"
 
-// chatApart lies between two messages of a user: requests on different connections have no
-// order if they follow each other more closely than a busy machine reads them.
-const chatApart = 150 * time.Millisecond
-
 // TestChatOrder lets many people send messages without waiting for the answers, each on
-// a connection of its own, chatApart apart. They must be answered in the order
-// in which they were sent, and none may be lost.
+// a connection of its own. They must be answered in the order in which they were sent, and
+// none may be lost.
 func TestChatOrder(t *testing.T) {
 	t.Parallel()
 	users, messages := countFrom(chatUsers, 5), countFrom(chatMessages, 10)
@@ -35,7 +30,7 @@ func TestChatOrder(t *testing.T) {
 	t.Cleanup(burn(t, countFrom(chatLoadPerCore, 0)))
 	var all sync.WaitGroup
 	for n := range users {
-		all.Go(func() { s.sendApart(t, fmt.Sprintf("user%d", n), messages) })
+		all.Go(func() { s.sendAhead(t, fmt.Sprintf("user%d", n), messages) })
 	}
 	all.Wait()
 	for n := range users {
@@ -60,7 +55,7 @@ func TestChatOrderOnNodes(t *testing.T) {
 	t.Cleanup(burn(t, countFrom(chatLoadPerCore, 0)))
 	var all sync.WaitGroup
 	for n := range users {
-		all.Go(func() { nodes[n%len(nodes)].sendApart(t, fmt.Sprintf("user%d", n), messages) })
+		all.Go(func() { nodes[n%len(nodes)].sendAhead(t, fmt.Sprintf("user%d", n), messages) })
 	}
 	all.Wait()
 	for n := range users {
@@ -68,57 +63,38 @@ func TestChatOrderOnNodes(t *testing.T) {
 	}
 }
 
-// sendApart sends all messages of a user, one after the other, and waits for the
-// answers.
-func (s *chatLoad) sendApart(t *testing.T, user string, messages int) {
-	connections := make([]net.Conn, messages)
-	for n := range connections {
-		c, err := s.connect(t)
+// sendAhead sends all messages of a user, each as soon as the server has read the one before,
+// which the first event of its answer says, and then waits for the answers.
+func (s *chatLoad) sendAhead(t *testing.T, user string, messages int) {
+	var answers []*bufio.Scanner
+	for n := range messages {
+		body, _ := json.Marshal(map[string]string{"client_id": "load", "user_id": user, "message": messageText(user, n)})
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/api/v1/chat/stream", bytes.NewReader(body))
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		defer c.Close()
-		connections[n] = c
-	}
-	for n, c := range connections {
-		body, _ := json.Marshal(map[string]string{"client_id": "load", "user_id": user, "message": messageText(user, n)})
-		if _, err := fmt.Fprintf(c, "POST /api/v1/chat HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.Address, len(body), body); err != nil {
-			t.Error(err)
-			return
-		}
-		time.Sleep(chatApart)
-	}
-	for n, c := range connections {
-		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		answer, err := httpjsontest.Client.Do(r)
 		if err != nil {
 			t.Errorf("message %d of %s: %v", n, user, err)
 			return
 		}
-		text, _ := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			t.Errorf("message %d of %s: %s", n, user, text)
+		defer answer.Body.Close()
+		lines := bufio.NewScanner(answer.Body)
+		if answers = append(answers, lines); !lines.Scan() {
+			t.Errorf("message %d of %s: %s, %v", n, user, answer.Status, lines.Err())
+			return
 		}
 	}
-}
-
-// connect opens a connection and uses it once: the server gives a new one only seconds for
-// its first request, and thousands are opened before they are used.
-func (s *chatLoad) connect(t *testing.T) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Address)
-	if err != nil {
-		return nil, err
+	for n, lines := range answers {
+		complete := false
+		for !complete && lines.Scan() {
+			complete = strings.Contains(lines.Text(), `"type":"complete"`)
+		}
+		if !complete {
+			t.Errorf("message %d of %s is not answered: %v", n, user, lines.Err())
+		}
 	}
-	if _, err := fmt.Fprintf(c, "GET /ready HTTP/1.1\r\nHost: %s\r\n\r\n", s.Address); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	_, err = io.Copy(io.Discard, answer.Body)
-	return c, errors.Join(err, answer.Body.Close())
 }
 
 // burn keeps every core busy with that many processes until it is stopped.
