@@ -230,6 +230,9 @@ func TestWithoutKeysLocalCallersMayDoAll(t *testing.T) {
 	if answer, _ := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 401 {
 		t.Errorf("a request without a key after one was created: %d", answer.StatusCode)
 	}
+	if _, body := y.ask(t, http.MethodGet, "/api/v1/me", ""); !strings.Contains(body, "luanette login") {
+		t.Errorf("how to sign in is not said: %s", body)
+	}
 	if _, err := y.keys.Revoke(t.Context(), "first"); err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err != nil {
 		if code := fault.CodeOf(err); code == fault.Denied || code == fault.NeedsAuth {
-			err = fault.New(fault.NeedsAuth, "%s", err.Error()).WithHint("log in: POST /api/v1/login")
+			err = fault.New(fault.NeedsAuth, "%s", err.Error()).WithHint("commands sign in with `luanette login URL` or send a key, browsers with POST /api/v1/login")
 		}
 		return err
 	}
