@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -15,8 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/base/plural"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/upgrade"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/packages"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
@@ -99,35 +97,21 @@ func (upstreamOutdatedCommand) Help() string {
 servers. WANTED is the newest that the configuration allows.`
 }
 
-// outdatedRow is one package.
-type outdatedRow struct {
-	Upstream  string    `json:"upstream"`
-	Package   string    `json:"package"`
-	Version   string    `json:"version"`
-	Installed time.Time `json:"installed_at"`
-	packages.Offer
-	Error string `json:"error,omitempty"`
-}
-
 // Run lists the packages with their versions.
 func (c *upstreamOutdatedCommand) Run(ctx context.Context, proc *process) error {
 	store, list, err := c.installed(proc, nil)
 	if err != nil {
 		return err
 	}
-	rows := []outdatedRow{}
+	rows := []upgrade.Installed{}
 	for _, p := range list {
-		row := outdatedRow{Upstream: p.spec.Name, Package: p.record.Name, Version: p.record.Version, Installed: p.record.Installed}
-		if row.Offer, err = store.Offered(ctx, p.request); err != nil {
-			row.Error = err.Error()
-		}
-		rows = append(rows, row)
+		rows = append(rows, upgrade.Look(ctx, store, p.spec.Name, p.request, p.record))
 	}
 	if c.JSON {
 		return printValue(proc, rows)
 	}
-	return printList(proc, rows, noPackages, "NAME PACKAGE INSTALLED WANTED LATEST SINCE PROBLEM", func(r outdatedRow) []string {
-		return []string{r.Upstream, r.Package, r.Version, r.Wanted, r.Latest, r.Installed.Format(time.DateOnly), firstLine(r.Error)}
+	return printList(proc, rows, noPackages, "NAME PACKAGE INSTALLED WANTED LATEST SINCE PROBLEM", func(r upgrade.Installed) []string {
+		return []string{r.Upstream, r.Package, r.Version, r.Wanted, r.Latest, r.At.Format(time.DateOnly), firstLine(r.Error)}
 	})
 }
 
@@ -179,41 +163,29 @@ func (c *upstreamUpgradeCommand) upgrade(ctx context.Context, proc *process, loa
 	store := loaded.Packages(loaded.Launcher(proc.Env), nil)
 	doing, waiting := followConnection(p.spec.Name)
 	defer reportWaiting(proc, waiting)()
-	next, err := store.Upgrade(ctx, p.request, c.To, installing(doing))
-	if err != nil {
-		return err
-	}
-	if next.Folder == p.record.Folder {
-		fmt.Fprintf(proc.Stdout, "%s: %s %s is in effect already\n", p.spec.Name, next.Name, next.Version)
-		return nil
+	prober := client.Prober{Config: loaded, Env: proc.Env, Version: version, Log: slog.New(slog.DiscardHandler), Packages: store, Doing: doing}
+	trial := upgrade.Trial{
+		Store: store, Request: p.request, Now: p.record, To: c.To, Report: installing(doing),
+		Tools: func(ctx context.Context) ([]tool.Info, error) { return prober.Tools(ctx, p.spec, c.Timeout) },
 	}
 	if c.Verify {
-		if err := verify(ctx, proc, store, p, next); err != nil {
-			return err
-		}
+		trial.Check = func(ctx context.Context, next packages.Record) error { return verify(ctx, proc, store, p, next) }
 	}
-	prober := client.Prober{Config: loaded, Env: proc.Env, Version: version, Log: slog.New(slog.DiscardHandler), Packages: store, Doing: doing}
-	before, beforeErr := prober.Tools(ctx, p.spec, c.Timeout) // the old one may be broken, which is why it is upgraded
-	store.Propose(p.request.Key(), next)
-	after, err := prober.Tools(ctx, p.spec, c.Timeout)
-	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "%s %s does not work, and %s stays", next.Name, next.Version, p.record.Version).WithHint("%s", fault.HintOf(err))
-	}
-	changed, err := store.Compare(p.record, next)
+	o, err := trial.Run(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(proc.Stdout, "%s: %s %s -> %s, %d -> %s\n", p.spec.Name, next.Name, p.record.Version, next.Version, p.record.Packages, plural.Count(next.Packages, "package"))
-	printPackageChanges(proc, p.record, next, changed)
-	if beforeErr != nil {
-		fmt.Fprintf(proc.Stdout, "  %s; the old version does not start: %s\n", amount(len(after), "tool"), plainText(beforeErr.Error()))
-	} else {
-		printToolChanges(proc, before, after)
+	if o.InEffect() {
+		fmt.Fprintf(proc.Stdout, "%s: %s %s is in effect already\n", p.spec.Name, o.Next.Name, o.Next.Version)
+		return nil
 	}
+	fmt.Fprintf(proc.Stdout, "%s: %s %s -> %s, %d -> %s\n", p.spec.Name, o.Next.Name, o.Now.Version, o.Next.Version, o.Now.Packages, plural.Count(o.Next.Packages, "package"))
+	printPackageChanges(proc, &o)
+	printToolChanges(proc, &o)
 	if c.DryRun {
 		return nil
 	}
-	return store.Use(ctx, p.request, next)
+	return store.Use(ctx, p.request, o.Next)
 }
 
 // installing passes on what is done to install a package.
@@ -225,54 +197,44 @@ func installing(doing func(upstream.Status)) (report func(string)) {
 }
 
 // printPackageChanges says what another version of a package brings besides itself.
-func printPackageChanges(proc *process, before, next packages.Record, d packages.Difference) {
+func printPackageChanges(proc *process, o *upgrade.Outcome) {
 	for _, part := range []struct {
 		what string
 		list []string
-	}{{"added", d.Added}, {"removed", d.Removed}, {"changed", d.Changed}} {
+	}{{"added", o.Difference.Added}, {"removed", o.Difference.Removed}, {"changed", o.Difference.Changed}} {
 		if len(part.list) > 0 {
 			fmt.Fprintf(proc.Stdout, "  %s: %s\n", part.what, strings.Join(part.list, ", "))
 		}
 	}
-	for _, script := range next.Skipped {
-		if !slices.Contains(before.Skipped, script) {
-			fmt.Fprintf(proc.Stdout, "  new install script, not run: %s\n", script)
-		}
+	for _, script := range o.Skipped() {
+		fmt.Fprintf(proc.Stdout, "  new install script, not run: %s\n", script)
 	}
-	for _, script := range next.Scripts {
-		if !slices.Contains(before.Scripts, script) {
-			fmt.Fprintf(proc.Stdout, "  new install script, run in a sandbox: %s\n", script)
-		}
+	for _, script := range o.Scripts() {
+		fmt.Fprintf(proc.Stdout, "  new install script, run in a sandbox: %s\n", script)
 	}
-	if next.Engines != "" {
-		fmt.Fprintf(proc.Stdout, "  it wants node %s, and this is %s\n", next.Engines, next.Node)
+	if o.Next.Engines != "" {
+		fmt.Fprintf(proc.Stdout, "  it wants node %s, and this is %s\n", o.Next.Engines, o.Next.Node)
 	}
 }
 
 // printToolChanges says which tools are new, gone or defined otherwise, and how.
-func printToolChanges(proc *process, before, after []tool.Info) {
-	old, same := map[string]tool.Info{}, 0
-	for _, info := range before {
-		old[info.Name] = info
+func printToolChanges(proc *process, o *upgrade.Outcome) {
+	if o.Broken != nil {
+		fmt.Fprintf(proc.Stdout, "  %s; the old version does not start: %s\n", amount(o.Total, "tool"), plainText(o.Broken.Error()))
+		return
 	}
-	for _, info := range after {
-		was, had := old[info.Name]
-		delete(old, info.Name)
-		switch {
-		case !had:
-			fmt.Fprintf(proc.Stdout, "  new tool %s\n", plainText(info.Name))
-		case bytes.Equal(was.Raw, info.Raw):
-			same++
-		default:
-			text := "changed tool " + info.Name + "\n" + pin.FormatChanges(pin.Differences(was.Raw, info.Raw))
-			fmt.Fprintf(proc.Stdout, "  %s\n", plainText(strings.ReplaceAll(text, "\n", "\n    ")))
+	for _, change := range o.Tools {
+		text := change.Kind + " tool " + change.Name
+		switch change.Kind {
+		case upgrade.Changed:
+			text = strings.ReplaceAll(text+"\n"+change.Difference, "\n", "\n    ")
+		case upgrade.Gone:
+			text = "without tool " + change.Name
 		}
+		fmt.Fprintf(proc.Stdout, "  %s\n", plainText(text))
 	}
-	for _, name := range slices.Sorted(maps.Keys(old)) {
-		fmt.Fprintf(proc.Stdout, "  without tool %s\n", plainText(name))
-	}
-	if same == len(after) && len(old) == 0 {
-		fmt.Fprintf(proc.Stdout, "  the same %s\n", amount(same, "tool"))
+	if len(o.Tools) == 0 {
+		fmt.Fprintf(proc.Stdout, "  the same %s\n", amount(o.Same, "tool"))
 	}
 }
 

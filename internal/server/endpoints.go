@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/govern/erasure"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/offers"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/tools/toolset"
 	"github.com/luanette/luanette/internal/ui/toolsapi"
@@ -46,7 +48,8 @@ func openEndpoints(ctx context.Context, in *parts) (*endpoints, error) {
 		TryModel: func(ctx context.Context, m *config.ChosenModel) error {
 			return m.Try(ctx, in.current(), in.options.Env, in.secrets)
 		},
-		Reload: func(ctx context.Context) { _, _ = in.reloadLogged(ctx, false) }, // it is logged
+		Reload:  func(ctx context.Context) { _, _ = in.reloadLogged(ctx, false) }, // it is logged
+		Connect: in.trialConnection,
 	})
 	defer in.closeFirst.within("the MCP endpoint", flushTimeout, e.hub.Close) // before the chat
 	if !in.options.Jobs {
@@ -64,6 +67,14 @@ func newToolsAPI(in *parts) *toolsapi.Server {
 	return toolsapi.New(toolsapi.Options{
 		Tools: in.catalog, Version: in.options.Version, KeyRequired: in.auth.KeyRequired, Caller: caller,
 	})
+}
+
+// trialConnection are the options of a connection beside those of the upstreams.
+func (in *parts) trialConnection() upstream.Options {
+	return upstream.Options{
+		Log: slog.New(slog.DiscardHandler), ClientVersion: in.options.Version, CAFile: in.config.CAFile, Getenv: in.options.Env.Lookup, Environ: in.options.Env.Pairs,
+		Secret: in.secrets.Find, Proxy: in.proxy(), Sandbox: in.sandbox,
+	}
 }
 
 // registerTools adds our own tools to the catalog.

@@ -1,6 +1,6 @@
 // Package setup is the HTTP API with which the web page changes the configuration: it
 // adds servers of the registry, of other clients and by their commands, changes settings,
-// policy rules and the model of the chat, and says how clients connect.
+// policy rules, the model of the chat and the versions of packages, and says how clients connect.
 package setup
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/registry"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
@@ -35,15 +36,17 @@ type Options struct {
 	Audit    func(ctx context.Context, action, subject string, detail []byte)
 	Current  func() *config.Loaded                                  // the configuration in effect
 	TryModel func(ctx context.Context, m *config.ChosenModel) error // whether it answers
+	Connect  func() upstream.Options                                // with which other versions of packages are tried
 }
 
 // Service answers /api/v1/setup.
 type Service struct {
 	Options
 
-	editing sync.Mutex                 // held while the file is changed
-	mu      sync.Mutex                 // guards the rest
-	removed map[string]config.Upstream // since the start, to bring them back
+	editing   sync.Mutex                 // held while the file is changed
+	upgrading sync.Mutex                 // held while another version of a package is tried
+	mu        sync.Mutex                 // guards the rest
+	removed   map[string]config.Upstream // since the start, to bring them back
 }
 
 // New returns a service.
@@ -67,8 +70,14 @@ func (s *Service) Routes() []principal.Route {
 	route := func(pattern string, scope principal.Scope, handle func(r *http.Request) (any, error)) principal.Route {
 		return principal.Route{Pattern: pattern, Scope: scope, MaxBody: maxBody, Serve: s.alone(handle)}
 	}
+	version := func(pattern string, handle func(r *http.Request) (any, error)) principal.Route {
+		return principal.Route{Pattern: pattern, Scope: principal.Admin, MaxBody: maxBody, Serve: s.oneByOne(handle)}
+	}
 	return []principal.Route{
 		route("GET /api/v1/setup", principal.Read, s.show),
+		route("GET /api/v1/setup/packages", principal.Admin, s.packages),
+		version("POST /api/v1/setup/packages/{name}/upgrade", s.upgradePackage),
+		version("POST /api/v1/setup/packages/{name}/rollback", s.rollbackPackage).Reads(principal.NoBody),
 		route("GET /api/v1/setup/registry", principal.Admin, s.search),
 		route("POST /api/v1/setup/registry", principal.Admin, s.addListed),
 		route("GET /api/v1/setup/settings", principal.Admin, s.settings),

@@ -10,6 +10,7 @@ import { Chart, LatencyChart } from '../parts/chart'
 import { Hint } from '../parts/hint'
 import { Lines } from '../parts/lines'
 import { Since, Until } from '../parts/now'
+import { Packages } from '../parts/packages'
 import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
 import { Connect, type Way } from '../parts/connect'
@@ -46,6 +47,7 @@ function AllServers() {
       {data && <Coming list={data.upstreams} />}
       {data?.upstreams.length === 0 && <Hint>No servers yet. Add one here, with `luanette upstream add NAME COMMAND`, or in `luanette.toml`.</Hint>}
       {list && list.length > 0 && <section class="panel"><Table label="Servers" rows={list} columns={columns(reload)} id={(u) => u.namespace} /></section>}
+      {data?.upstreams.some((u) => u.package) && may('admin') && <Packages />}
       {add && may('admin') && <Connect way={add as Way} close={() => { setAdd(''); reload() }} />}
     </>
   )
@@ -123,6 +125,7 @@ function OneServer({ name }: { name: string }) {
           </div>
           {u.sandbox && <Written events={written} />}
           {u.sandbox && u.sandbox.level !== 'off' && <section class="panel" aria-label="Network connections"><h2>Network connections</h2><Connections upstream={u} reload={reload} /></section>}
+          {u.package && u.origin === 'config' && may('admin') && <Packages only={name} />}
           <section class="panel" aria-label="Tools"><h2>Tools</h2><ToolsOf server={name} sum /></section>
           <section class="panel" aria-label="Events"><h2>Events</h2><Lines events={latestLines(mine.filter((e) => e.type !== 'upstream.stderr'), 30)} /></section>
         </>
