@@ -65,11 +65,15 @@ function columns(marked: string[], mark: (id: string) => void): Column<Trace>[] 
 /** The tools that dashboards poll. Their traces are hidden unless the user asks for them. */
 const polled = new Set(['mcp_list_upstreams', 'job_list', 'job_stats', 'job_status', 'job_journal', 'job_logs', 'schedule_list', 'approval_list', 'search_tools', 'get_tool_definitions', 'script_search', 'script_get', 'script_history', 'lua_help', 'lua_describe'])
 
+/** What the timeline shows; it reads it every few seconds. */
+const timeline = new Set(['hootenanny.garden_projects', 'hootenanny.garden_query'])
+
 /** Whether a trace is what a user asked for, not what clients and dashboards repeat. A dashboard that is closed ends its requests, which then count as failed. */
 function isWork(t: Trace): boolean {
   const method = t.name.replace(/^(POST|GET) \S+ ?/, '')
   if (/^(tools|prompts|resources)\/(list|templates)|^(server\/discover|ping|initialize|notifications\/|completion\/|logging\/)/.test(method)) return t.failed
-  return !(t.span_count <= 2 && polled.has(t.name.replace('tools/call ', '')))
+  const name = t.name.replace('tools/call ', '')
+  return !(t.span_count <= 2 && polled.has(name)) && !(name === 'call_tool_read' && t.tools?.every((tool) => timeline.has(tool)))
 }
 
 function OneTrace({ id }: { id: string }) {
