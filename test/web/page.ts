@@ -52,6 +52,7 @@ export async function findings(page: Page): Promise<string[]> {
 export async function look(page: Page, name: string, also: (colorScheme: string) => Promise<void> = async () => {}): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(drawn))) // media queries report their changes with the next frame
     expect(await findings(page), `${name}, ${colorScheme}`).toEqual([])
     await page.screenshot({ path: `${shots}/${name}-${colorScheme}.png` })
     await also(colorScheme)
