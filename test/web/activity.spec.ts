@@ -84,6 +84,12 @@ test('a step has its details, a link of its own, a rule and a script', async ({ 
   await expect.poll(rules).toBe(2) // before the one that denies it already
   await page.getByText('gallery.broken is never allowed').getByRole('button', { name: 'Undo' }).click()
   await expect.poll(rules).toBe(1)
+  await denied.getByRole('button', { name: 'Always ask…' }).click()
+  await expect(page.getByRole('dialog')).toContainText('do = "approve"')
+  await page.getByRole('dialog').getByRole('button', { name: 'Always ask', exact: true }).click()
+  await expect.poll(rules).toBe(2)
+  await page.getByText('gallery.broken always asks').getByRole('button', { name: 'Undo' }).click()
+  await expect.poll(rules).toBe(1)
 
   const { sessions } = (await (await front.fetch('/api/v1/activity?outcome=denied')).json()) as { sessions: { id: string }[] }
   const { steps } = (await (await front.fetch(`/api/v1/activity/${sessions[0].id}`)).json()) as { steps: { id: string; tool: string }[] }

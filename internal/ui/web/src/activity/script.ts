@@ -70,10 +70,10 @@ export function scriptOf(session: Session, steps: Step[]): string {
 export interface Rule {
   key?: string
   tool: string
-  do: 'allow' | 'deny'
+  do: 'allow' | 'approve' | 'deny'
 }
 
-/** The rule that always or never allows a tool to whoever called it. */
+/** The rule about a tool for whoever called it. */
 export function ruleOf(session: Session, step: Step, verdict: Rule['do']): Rule {
   const named = session.name && !session.who.startsWith('guest') && session.who !== 'local'
   return { ...(named && { key: session.name }), tool: step.tool, do: verdict }

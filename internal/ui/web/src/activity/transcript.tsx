@@ -12,7 +12,7 @@ import { keepDraft } from '../playground/draft'
 import { useData } from '../resource'
 import { go } from '../route'
 import { waiting } from '../waiting'
-import { Replay, Rule } from './actions'
+import { Replay, Rule, ruleWords, verdicts, type Verdict } from './actions'
 import { callsIn, cameBack, isScript, linesOf, outcomeOf, program, sourceOf, times, tokensOf, tokensText, wordsOf, worked, type Line, type Session, type Step } from './model'
 import { reportOf, repeatable, scriptOf } from './script'
 
@@ -228,7 +228,7 @@ function Bar({ line, from, span }: { line: Line; from: number; span: number }) {
 
 /** What was sent and came back, and what can be done about it. */
 function Detail({ line, session }: { line: Line; session: Session }) {
-  const [dialog, setDialog] = useState<'replay' | 'allow' | 'deny'>()
+  const [dialog, setDialog] = useState<'replay' | Verdict>()
   const s = line.step
   const link = `${home()}/#/activity/${session.id}/${s.id}`
   const isUpstream = s.tool.includes('.')
@@ -249,14 +249,13 @@ function Detail({ line, session }: { line: Line; session: Session }) {
         {s.job && !s.approval && <a class="button" href={`#/activity/job:${s.job}`}>What the job did</a>}
         {outcomeOf(s) === 'asked' && !s.approval && <a class="button" href="#/approvals">Decide</a>}
         <button type="button" onClick={() => setDialog('replay')}>Replay…</button>
-        {isUpstream && <button type="button" onClick={() => setDialog('allow')}>Always allow…</button>}
-        {isUpstream && <button type="button" onClick={() => setDialog('deny')}>Never allow…</button>}
+        {isUpstream && verdicts.map((one) => <button key={one} type="button" onClick={() => setDialog(one)}>{ruleWords[one].title}…</button>)}
         {(isScript(s) ? sourceOf(s) !== '' : repeatable(line.all).length > 0) && <button type="button" onClick={asScript}>Save as script</button>}
         <Copy text={link}>Copy link</Copy>
         <Copy text={reportOf(session, line.all)}>Copy for a bug report</Copy>
       </div>
       {dialog === 'replay' && <Replay step={s} close={() => setDialog(undefined)} />}
-      {(dialog === 'allow' || dialog === 'deny') && <Rule session={session} step={s} verdict={dialog} close={() => setDialog(undefined)} />}
+      {dialog && dialog !== 'replay' && <Rule session={session} step={s} verdict={dialog} close={() => setDialog(undefined)} />}
     </div>
   )
 }
