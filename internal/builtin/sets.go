@@ -24,19 +24,63 @@ func SetResources(m *Menu, names func(context.Context) []string) []Resource {
 		URI: "lua://sets", Name: "sets", Title: "Sets of tools", MIMEType: "application/json",
 		Description: "The sets of tools, their tools, and what their clients are shown",
 		Read: func(ctx context.Context, _ string) (string, error) {
-			all := struct {
-				Sets []ToolSet `json:"sets"`
-			}{[]ToolSet{}}
-			for _, name := range names(ctx) {
-				set, err := m.set(principal.With(ctx, principal.Of(ctx).InSet(name)), name)
-				if err != nil {
-					return "", err
-				}
-				all.Sets = append(all.Sets, set)
-			}
-			return AsJSON(all, nil)
+			sets, err := m.Sets(ctx, names(ctx))
+			return AsJSON(map[string]any{"sets": sets}, err)
 		},
 	}}
+}
+
+// Sets describes the sets of these names.
+func (m *Menu) Sets(ctx context.Context, names []string) ([]ToolSet, error) {
+	sets := []ToolSet{}
+	for _, name := range names {
+		set, err := m.set(principal.With(ctx, principal.Of(ctx).InSet(name)), name)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+	}
+	return sets, nil
+}
+
+// SetParts is what sets can be made of, with what each menu shows of it.
+type SetParts struct {
+	Base  int       `json:"base"` // tokens of our tools that reach others, which the menu code lists in every set
+	Tools []SetPart `json:"tools"`
+}
+
+// SetPart is a tool that a set can have.
+type SetPart struct {
+	Name   string `json:"name"`
+	Tokens int    `json:"tokens"`         // in the menu direct
+	Code   int    `json:"code,omitempty"` // in the menu code: 0 unless that lists it
+}
+
+// SetParts lists the tools of which the caller can make sets.
+func (m *Menu) SetParts(ctx context.Context) (SetParts, error) {
+	parts := SetParts{Tools: []SetPart{}}
+	ctx = tool.WithoutApps(tool.WithMenu(ctx, MenuCode))
+	shown, err := m.Tools(ctx)
+	if err != nil {
+		return parts, err
+	}
+	inCode := map[string]int{}
+	for i := range shown {
+		inCode[shown[i].Name] = listed(shown[i : i+1])
+	}
+	names, err := m.source.Refs(ctx)
+	if err != nil {
+		return parts, err
+	}
+	all, err := m.source.All(ctx)
+	for i := range all {
+		if name := names[all[i].Name].String(); slices.Contains(SetTools, name) {
+			parts.Base += inCode[all[i].Name]
+		} else {
+			parts.Tools = append(parts.Tools, SetPart{name, listed(all[i : i+1]), inCode[all[i].Name]})
+		}
+	}
+	return parts, err
 }
 
 // set describes the set of tools that ctx is within.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,12 +15,12 @@ import (
 // Set is a set of tools with an address of its own. It narrows what those who use it may see
 // anyway.
 type Set struct {
-	Tools        []string `toml:"tools" help:"the tools in it, as namespace.tool or the name of a script or one of our tools; * matches any text"`
-	Prompts      []string `toml:"prompts,omitempty" help:"the prompts of servers in it, as namespace.prompt; * matches any text"`
-	Resources    []string `toml:"resources,omitempty" help:"the resources of servers in it, as namespace.URI; * matches any text; pages of its tools are always in it"`
-	Menu         string   `toml:"menu,omitempty" words:"|menus" help:"what its clients are shown: code, standard, full or direct, which lists its tools; mcp.menu if empty"`
-	Instructions string   `toml:"instructions,omitempty" help:"for the models that use it"`
-	Org          string   `toml:"org,omitempty" help:"the organisation for which it exists; empty means everybody"`
+	Tools        []string `toml:"tools" json:"tools" help:"the tools in it, as namespace.tool or the name of a script or one of our tools; * matches any text"`
+	Prompts      []string `toml:"prompts,omitempty" json:"prompts,omitempty" help:"the prompts of servers in it, as namespace.prompt; * matches any text"`
+	Resources    []string `toml:"resources,omitempty" json:"resources,omitempty" help:"the resources of servers in it, as namespace.URI; * matches any text; pages of its tools are always in it"`
+	Menu         string   `toml:"menu,omitempty" json:"menu,omitempty" words:"|menus" help:"what its clients are shown: code, standard, full or direct, which lists its tools; mcp.menu if empty"`
+	Instructions string   `toml:"instructions,omitempty" json:"instructions,omitempty" help:"for the models that use it"`
+	Org          string   `toml:"org,omitempty" json:"org,omitempty" help:"the organisation for which it exists; empty means everybody"`
 }
 
 var setName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
@@ -88,11 +89,9 @@ func AddSet(sources Sources, name string, set Set, replace bool) (file string, e
 	}
 	return loaded.File, edit(loaded.File, func(text string) (string, error) {
 		if exists {
-			cut, err := toml.CutTable([]byte(text), "sets", name)
-			if err != nil {
-				return "", fault.Wrap(fault.Config, err, "replace the set %s", name).WithHint("remove it from the file by hand")
+			if text, err = cutSet(text, name); err != nil {
+				return "", err
 			}
-			text = string(cut)
 		}
 		changed, err := toml.Append([]byte(text), []string{"sets", name}, map[string]any{"sets": map[string]any{name: set}})
 		if err != nil {
@@ -100,4 +99,35 @@ func AddSet(sources Sources, name string, set Set, replace bool) (file string, e
 		}
 		return string(changed), nil
 	})
+}
+
+// RemoveSet removes a set of tools from the configuration file.
+func RemoveSet(sources Sources, name string) error {
+	loaded, err := Load(sources)
+	if err != nil {
+		return err
+	}
+	delete(loaded.Sets, name)
+	if err := loaded.check(); err != nil { // a key or a role is bound to it
+		return err
+	}
+	return edit(loaded.File, func(text string) (string, error) { return cutSet(text, name) })
+}
+
+// cutSet removes a set from the text of a file.
+func cutSet(text, name string) (string, error) {
+	cut, err := toml.CutTable([]byte(text), "sets", name)
+	if err != nil {
+		return "", fault.Wrap(fault.Config, err, "the set %s has no header of its own", name).WithHint("remove it from the file by hand")
+	}
+	return string(cut), nil
+}
+
+// SetLines are the lines of the configuration file on which its sets are.
+func (l *Loaded) SetLines() map[string]int {
+	text, err := os.ReadFile(l.File)
+	if err != nil {
+		return nil // there is no file yet
+	}
+	return toml.Lines(text, "sets")
 }

@@ -49,7 +49,7 @@ func openEndpoints(ctx context.Context, in *parts) (*endpoints, error) {
 			return m.Try(ctx, in.current(), in.options.Env, in.secrets)
 		},
 		Reload:  func(ctx context.Context) { _, _ = in.reloadLogged(ctx, false) }, // it is logged
-		Connect: in.trialConnection,
+		Connect: in.trialConnection, SetCosts: in.setCosts,
 	})
 	defer in.closeFirst.within("the MCP endpoint", flushTimeout, e.hub.Close) // before the chat
 	if !in.options.Jobs {

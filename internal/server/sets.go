@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/setup"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
@@ -60,6 +61,15 @@ func (p *process) setsFor(ctx context.Context) (names []string) {
 func (p *process) menuOfSet(ctx context.Context) string {
 	set, _ := p.set(principal.Of(ctx))
 	return set.Menu
+}
+
+// setCosts are the costs of the sets of the caller, and of what sets can be made.
+func (in *parts) setCosts(ctx context.Context) (costs setup.SetCosts, err error) {
+	if costs.Costs, err = in.menu.Sets(ctx, in.setsFor(ctx)); err != nil {
+		return costs, err
+	}
+	costs.Parts, err = in.menu.SetParts(ctx)
+	return costs, err
 }
 
 // sets are the sets of tools as the hub serves them.

@@ -21,6 +21,7 @@ const pages: Record<string, (s: Stage) => string> = {
   overview: () => 'overview',
   activity: () => 'activity',
   tools: () => 'tools',
+  sets: () => 'sets',
   approvals: () => 'approvals',
   playground: (s) => `playground/${s.script}`,
   jobs: () => 'jobs',

@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/setup"
 )
 
 // openWith is a fixture whose file has a text, and whose configuration follows it.
@@ -149,5 +150,53 @@ func TestKeysAreSentToNobodyElse(t *testing.T) {
 	chosen := &config.ChosenModel{Provider: "openai", BaseURL: endpoint.URL, Model: "m"}
 	if err := chosen.Try(t.Context(), f.service.Current(), env, secret.Finder{}); err == nil || len(got) == 0 || got[0] != "" {
 		t.Errorf("%v: sent %q", err, got)
+	}
+}
+
+func TestSetsAreMadeChangedAndRemoved(t *testing.T) {
+	t.Parallel()
+	const mine = "# mine\n\n[keys.intern]\nenv = \"INTERN_KEY\"\n"
+	f := openWith(t, true, mine)
+	f.service.SetCosts = func(context.Context) (setup.SetCosts, error) { return setup.SetCosts{}, nil }
+	const path = "/api/v1/setup/sets/research"
+	if made := f.send(http.StatusOK, "PUT", path, `{"tools":["brave.*","notes.search"],"prompts":["notes.*"],"menu":"direct"}`); made["before"] != nil {
+		t.Errorf("made: %v", made)
+	}
+	const made = mine + "\n[sets.research]\ntools = ['brave.*', 'notes.search']\nprompts = ['notes.*']\nmenu = 'direct'\n"
+	if f.file() != made || f.reloads.Load() != 1 {
+		t.Errorf("the file is\n%s", f.file())
+	}
+	shown := f.send(http.StatusOK, "GET", "/api/v1/setup/sets", "")
+	if shown["changeable"] != true || shown["lines"].(map[string]any)["research"] != 6.0 || shown["sets"].(map[string]any)["research"].(map[string]any)["menu"] != "direct" {
+		t.Errorf("shown %v", shown)
+	}
+	f.send(http.StatusConflict, "PUT", path, `{"tools":["a.b"]}`)
+	f.send(http.StatusBadRequest, "PUT", path, `{"tools":[],"replace":true}`)
+	f.send(http.StatusBadRequest, "PUT", path, `{"tools":["a.b"],"menu":"huge","replace":true}`)
+	f.send(http.StatusBadRequest, "PUT", "/api/v1/setup/sets/Re%20search", `{"tools":["a.b"]}`)
+	if f.file() != made {
+		t.Errorf("refused, the file is\n%s", f.file())
+	}
+	before := f.send(http.StatusOK, "PUT", path, `{"tools":["a.b"],"replace":true}`)["before"].(map[string]any)
+	if len(before["tools"].([]any)) != 2 || before["menu"] != "direct" {
+		t.Errorf("before: %v", before)
+	}
+	f.send(http.StatusOK, "DELETE", path, "")
+	if f.file() != mine {
+		t.Errorf("removed:\n%s", f.file())
+	}
+	f.send(http.StatusNotFound, "DELETE", path, "")
+}
+
+func TestSetsThatCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	const bound = "[sets.research]\ntools = [\"a.b\"]\n\n[keys.intern]\nenv = \"INTERN_KEY\"\nset = \"research\"\n"
+	f := openWith(t, true, bound)
+	f.send(http.StatusBadRequest, "DELETE", "/api/v1/setup/sets/research", "")
+	elsewhere := openWith(t, false, bound)
+	elsewhere.send(http.StatusForbidden, "DELETE", "/api/v1/setup/sets/research", "")
+	elsewhere.send(http.StatusForbidden, "PUT", "/api/v1/setup/sets/other", `{"tools":["a.b"]}`)
+	if f.file() != bound || elsewhere.file() != bound {
+		t.Errorf("%q, %q", f.file(), elsewhere.file())
 	}
 }

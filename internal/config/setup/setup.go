@@ -1,6 +1,6 @@
 // Package setup is the HTTP API with which the web page changes the configuration: it
 // adds servers of the registry, of other clients and by their commands, changes settings,
-// policy rules, the model of the chat and the versions of packages, and says how clients connect.
+// policy rules, sets of tools, the model of the chat and the versions of packages, and says how clients connect.
 package setup
 
 import (
@@ -36,7 +36,8 @@ type Options struct {
 	Audit    func(ctx context.Context, action, subject string, detail []byte)
 	Current  func() *config.Loaded                                  // the configuration in effect
 	TryModel func(ctx context.Context, m *config.ChosenModel) error // whether it answers
-	Connect  func() upstream.Options                                // with which other versions of packages are tried
+	SetCosts func(ctx context.Context) (SetCosts, error)
+	Connect  func() upstream.Options // with which other versions of packages are tried
 }
 
 // Service answers /api/v1/setup.
@@ -84,6 +85,9 @@ func (s *Service) Routes() []principal.Route {
 		route("PATCH /api/v1/setup/settings", principal.Admin, s.changeSettings),
 		route("POST /api/v1/setup/rules", principal.Admin, s.addRule),
 		route("POST /api/v1/setup/rules/remove", principal.Admin, s.removeRule),
+		route("GET /api/v1/setup/sets", principal.Admin, s.sets),
+		route("PUT /api/v1/setup/sets/{name}", principal.Admin, s.putSet),
+		route("DELETE /api/v1/setup/sets/{name}", principal.Admin, s.removeSet),
 		route("GET /api/v1/setup/model", principal.Admin, s.models),
 		route("PUT /api/v1/setup/model", principal.Admin, s.setModel),
 		route("GET /api/v1/setup/import", principal.Admin, s.candidates),

@@ -6,13 +6,14 @@ import { Effect, effectOf } from '../parts/effect'
 import { Hint } from '../parts/hint'
 import { OneTool } from '../parts/tool'
 import { Table, type Column } from '../parts/table'
+import { ToolTabs } from '../parts/tooltabs'
 import { useData } from '../resource'
 import { useFilter } from '../route'
 import { changeTool, loadTools, tokens, toolEvents, type ListedTool, type ToolGroup } from '../tools'
 
 /** All tools by server, those that match a search, or one of them. */
 export function Tools({ rest }: { rest: string }) {
-  return rest ? <OneTool key={rest} name={rest} /> : <AllTools />
+  return rest ? <OneTool key={rest} name={rest} /> : <><ToolTabs at="tools" /><AllTools /></>
 }
 
 function AllTools() {
