@@ -125,15 +125,30 @@ func (w *eventReader) record(f *testCluster, at, id string, raw []byte) {
 	case "node.gone":
 		w.dead[e.Data.Node] = true
 	case "event.missed":
-		from, known := w.lastOf[e.Node]
-		if !known {
-			from = w.lastAt // no event of the node was received, or the gap is of all nodes
-		}
-		w.gaps = append(w.gaps, gap{e.Node, from, now})
+		w.noteGap(f, e.Node, at, now)
 	}
 	w.last, w.lastAt = id, now
 	if e.Type != "event.missed" || e.Node != "" {
 		w.lastOf[cmp.Or(e.Node, at)] = e.Time // it may arrive later, on another node
+	}
+}
+
+// noteGap notes that events may be missing: of one other node, or of all if the gap is of none or
+// of the node at which they are read, which has lost contact with the others.
+func (w *eventReader) noteGap(f *testCluster, of, at string, now time.Time) {
+	all := of == "" || of == at
+	if all {
+		w.gaps = append(w.gaps, gap{"", w.lastAt, now})
+	}
+	for _, c := range f.nodes {
+		if !all && c.name != of {
+			continue
+		}
+		from, known := w.lastOf[c.name]
+		if !known {
+			from = w.lastAt // no event of the node was received
+		}
+		w.gaps = append(w.gaps, gap{c.name, from, now})
 	}
 }
 
