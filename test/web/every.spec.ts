@@ -22,6 +22,7 @@ const pages: Record<string, (s: Stage) => string> = {
   activity: () => 'activity',
   tools: () => 'tools',
   sets: () => 'sets',
+  prompts: () => 'prompts',
   approvals: () => 'approvals',
   playground: (s) => `playground/${s.script}`,
   jobs: () => 'jobs',

@@ -12,6 +12,7 @@ import { anchorOf, linked, part } from '../../internal/ui/web/src/manual'
 import { inWords } from '../../internal/ui/web/src/cron'
 import { deedOf, linesOf } from '../../internal/ui/web/src/deed'
 import { duration, moment, until, when } from '../../internal/ui/web/src/format'
+import { expand, variablesOf } from '../../internal/ui/web/src/uritemplate'
 
 test('times are short when they are near, in every locale', () => {
   const noon = new Date(2026, 10, 5, 12, 3, 9)
@@ -157,4 +158,12 @@ test('a session becomes a script with its repeated constants as parameters, and 
   expect(script).toContain('local step2 = mcp.files["get-info"]{path = params.path, ["end"] = "x"}')
   expect(script).not.toContain('gone')
   expect(tomlOf(ruleOf(session, step('files.read', {}), 'deny'))).toBe('[[policy]]\nkey = "laptop"\ntool = "files.read"\ndo = "deny"\n')
+})
+
+test('templates of URIs are filled in', () => {
+  const values = { id: 7, path: 'a b/c', q: 'x&y', none: '' }
+  expect(variablesOf('demo://{id}/{+path}{?q,none*}{&id}')).toEqual(['id', 'path', 'q', 'none'])
+  expect(expand('demo://{id}/{path}', values)).toBe('demo://7/a%20b%2Fc')
+  expect(expand('demo://{+path}{/id}{.id}{#q}', values)).toBe('demo://a%20b/c/7.7#x&y')
+  expect(expand('demo://x{?q,none*}{&id}{;id:2}{missing}', values)).toBe('demo://x?q=x%26y&id=7;id=7')
 })

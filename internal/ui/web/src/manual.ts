@@ -63,6 +63,6 @@ export function part(text: string, anchor: string): string {
 
 /** What the documentation says about each page. */
 export const about: Record<string, [path: string, anchor?: string]> = {
-  overview: ['hud', 'overview-servers-and-tools'], servers: ['upstreams'], tools: ['search'], approvals: ['approvals'], playground: ['scripts'], library: ['modules', 'cas'], scripts: ['scripts'], artifacts: ['modules', 'cas'],
+  overview: ['hud', 'overview-servers-and-tools'], servers: ['upstreams'], tools: ['search'], sets: ['sets'], prompts: ['upstreams', 'resources-and-prompts'], approvals: ['approvals'], playground: ['scripts'], library: ['modules', 'cas'], scripts: ['scripts'], artifacts: ['modules', 'cas'],
   jobs: ['jobs'], timeline: ['music'], chat: ['chat'], traces: ['hud', 'what-happened'], audit: ['audit'], organisation: ['organisations'], people: ['security'], you: ['people'], usage: ['chat'], settings: ['configuration'],
 }

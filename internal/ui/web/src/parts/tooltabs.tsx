@@ -1,11 +1,12 @@
 import { may } from '../api'
 
-/** All tools, and the sets of them. */
-export function ToolTabs({ at }: { at: 'tools' | 'sets' }) {
-  if (!may('admin')) return null
+const views = { tools: 'All tools', prompts: 'Prompts and resources', sets: 'Sets' }
+
+/** All tools, what servers offer beside them, and the sets. */
+export function ToolTabs({ at }: { at: keyof typeof views }) {
   return (
     <nav class="tabs" aria-label="Views of tools">
-      {([['tools', 'All tools'], ['sets', 'Sets']] as const).map(([path, name]) => <a key={path} href={`#/${path}`} aria-current={at === path ? 'page' : undefined}>{name}</a>)}
+      {Object.entries(views).filter(([path]) => path !== 'sets' || may('admin')).map(([path, name]) => <a key={path} href={`#/${path}`} aria-current={at === path ? 'page' : undefined}>{name}</a>)}
     </nav>
   )
 }

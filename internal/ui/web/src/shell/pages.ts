@@ -30,6 +30,7 @@ export interface Group {
 const later = {
   servers: lazy<Address>(() => import('../pages/connected').then((m) => m.Servers)),
   tools: lazy<Address>(() => import('../pages/connected').then((m) => m.Tools)),
+  prompts: lazy<Address>(() => import('../pages/connected').then((m) => m.Prompts)),
   sets: lazy<Address>(() => import('../pages/connected').then((m) => m.Sets)),
   approvals: lazy<Address>(() => import('../pages/connected').then((m) => m.Approvals)),
   playground: lazy<Address>(() => import('../pages/build').then((m) => m.Playground)),
@@ -66,6 +67,7 @@ export const groups: Group[] = [
     pages: [
       { path: 'servers', title: 'Servers', key: 's', view: later.servers },
       { path: 'tools', title: 'Tools', key: 't', view: later.tools },
+      { path: 'prompts', title: 'Prompts and resources', key: 'w', view: later.prompts, within: 'tools' },
       { path: 'sets', title: 'Sets of tools', key: 'e', view: later.sets, scope: 'admin', within: 'tools' },
     ],
   },
