@@ -123,7 +123,9 @@ func (l *fakeLink) Call(ctx context.Context, out upstream.Outgoing) (wire.Messag
 	answer := make(chan wire.Message, 1)
 	go func() {
 		result, err := l.server.answer(ctx, m)
-		answer <- wire.Answer(m.ID, result, err)
+		if ctx.Err() == nil { // or the call has ended, perhaps because the link was cut
+			answer <- wire.Answer(m.ID, result, err)
+		}
 	}()
 	select {
 	case a := <-answer:
