@@ -59,4 +59,4 @@ func Wait(ctx context.Context, paths ...string) (*Lock, error) {
 
 // Unlock releases the lock. The file stays: removing it would let two processes lock two
 // files of the same name.
-func (l *Lock) Unlock() error { return l.file.Close() }
+func (l *Lock) Unlock() error { return errors.Join(unlock(l.file), l.file.Close()) }

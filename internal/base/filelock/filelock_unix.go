@@ -20,3 +20,7 @@ func lock(file *os.File) error {
 		}
 	}
 }
+
+// unlock releases the lock also if a program that is just being started still has the file: its
+// copy of the descriptor is closed some time after ours.
+func unlock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }

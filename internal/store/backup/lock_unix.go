@@ -20,5 +20,7 @@ func lockFolder(path string) (unlock func() error, err error) {
 		}
 		return nil, errors.Join(err, folder.Close())
 	}
-	return folder.Close, nil
+	return func() error { // not by closing alone: a program that is just being started has the folder, too
+		return errors.Join(syscall.Flock(int(folder.Fd()), syscall.LOCK_UN), folder.Close())
+	}, nil
 }
