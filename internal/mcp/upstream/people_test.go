@@ -249,6 +249,8 @@ func TestToolsStayListed(t *testing.T) {
 		if got, err := answerTo(as(t, "eve"), m, "whoami"); err != nil || got != "eve" {
 			t.Errorf("after the login: %q, %v", got, err)
 		}
+		want := []string{"of_eve", "whoami"}
+		clocktest.Await(t, func() bool { return slices.Equal(listedFor(as(t, "eve"), m), want) }) // calls do not wait for the list
 		c.mu.Lock()
 		c.servers["token-eve"] = nil
 		c.mu.Unlock()
@@ -256,16 +258,17 @@ func TestToolsStayListed(t *testing.T) {
 		if _, err := answerTo(as(t, "eve"), m, "whoami"); fault.CodeOf(err) != fault.NeedsAuth {
 			t.Errorf("after the login has ended: %v", err)
 		}
-		want := []string{"of_eve", "whoami"}
 		if eve, bob := listedFor(as(t, "eve"), m), listedFor(as(t, "bob"), m); !slices.Equal(eve, want) || len(bob) != 0 {
 			t.Errorf("after the login has ended eve sees %q; bob, who has not logged in, %q", eve, bob)
 		}
 		if _, err := answerTo(as(t, "ann"), m, "whoami"); err != nil {
 			t.Error(err)
 		}
-		if ann, bob := listedFor(as(t, "ann"), m), listedFor(as(t, "bob"), m); !slices.Equal(ann, []string{"of_ann", "whoami"}) || !slices.Equal(bob, []string{"whoami"}) {
-			t.Errorf("after a second login ann sees %q, bob %q", ann, bob)
-		}
+		clocktest.Await(t, func() bool {
+			return slices.Equal(listedFor(as(t, "ann"), m), []string{"of_ann", "whoami"}) && slices.Equal(listedFor(as(t, "bob"), m), []string{"whoami"})
+		}, func() string {
+			return fmt.Sprintf("after a second login ann sees %q, bob %q", listedFor(as(t, "ann"), m), listedFor(as(t, "bob"), m))
+		})
 		st, _ := m.Status("test")
 		m.Close()
 		again := upstream.New(cache)
