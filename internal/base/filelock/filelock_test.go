@@ -2,8 +2,6 @@ package filelock
 
 import (
 	"context"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -50,35 +48,5 @@ func TestOneHolderAtATime(t *testing.T) {
 	all.Wait()
 	if count.Load() != 8 {
 		t.Errorf("%d of 8 got the lock", count.Load())
-	}
-}
-
-// TestUnlockBesideAChild checks that a lock is free at once while a program that has inherited the
-// file still runs, as one does for a moment after it was forked.
-func TestUnlockBesideAChild(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "lock")
-	held, err := Try(path)
-	if err != nil || held == nil {
-		t.Fatal(held, err)
-	}
-	child := exec.Command("cat")
-	child.ExtraFiles = []*os.File{held.file}
-	stdin, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Skip(err)
-	}
-	if err := held.Unlock(); err != nil {
-		t.Error(err)
-	}
-	if again, err := Try(path); again == nil || err != nil {
-		t.Errorf("after it was unlocked: %v, %v", again, err)
-	}
-	_ = stdin.Close()
-	if err := child.Wait(); err != nil {
-		t.Error(err)
 	}
 }
